@@ -21,6 +21,7 @@ from benchmarks.figures import Bench, Result
 NAMES = (
     "cost",
     "overhead",
+    "function",
     "growth",
     "decide",
     "agent",

@@ -32,6 +32,7 @@ from baton.core.log.folding.fold import apply, closed
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.received import CALLBACK, callback_of, completed_with
 from baton.core.log.folding.workflow_limits import counts_of
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress
 from baton.core.log.questions import WHOLE, unclosed_questions
 from baton.core.log.records import About
 from baton.core.log.scopes import PLAN, is_turn, turn_item
@@ -46,7 +47,8 @@ SOON, LATER, DAYS = 10, 3_600_000, 172_800_000
 TOOL = ToolSpec(name="work", version="1", effect="pure", parameters={}, result={})
 DEED = ToolSpec(name="deed", version="1", effect="idempotent", parameters={}, result={}, undo="undo")
 UNDO = ToolSpec(name="undo", version="1", effect="idempotent", parameters={}, result={})
-TOOLS = {tool.name: tool for tool in (TOOL, DEED, UNDO)}
+CODE = ToolSpec(name="code", version="1", effect="pure", parameters={}, result={}, calls=("work",))
+TOOLS = {tool.name: tool for tool in (TOOL, DEED, UNDO, CODE)}
 DOCUMENTS = (
     "{name: slow, nodes: {c: {workflow: other, timeout: 1m, retry: {max_attempts: 2, base: 1s}}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
@@ -69,6 +71,7 @@ DOCUMENTS = (
     "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
+    "{name: coded, on_failure: rollback, nodes: {a: {function: code}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
     (
@@ -453,11 +456,11 @@ def _advance(
 ) -> tuple[ev.Event, ...]:
     state = life.state
     now = state.last_at + after
-    found = FetchedValues(entries=life.entries)
+    found = FetchedValues(entries=life.entries, functions=_Code())
     step = advance(program, state, outcomes, now, running, found)
     if asked := step.decision.of(JudgeConditions):
-        found = FetchedValues(
-            answers={question.key: SandboxAnswer(value=True) for question in asked.questions}
+        found = replace(
+            found, answers={question.key: SandboxAnswer(value=True) for question in asked.questions}
         )
         step = advance(program, state, outcomes, now, running, found)
     if (cancel := step.decision.of(CancelChildren)) is not None:
@@ -465,6 +468,17 @@ def _advance(
         cancelled = {(child.saga, cancel.revert) for _, child in cancel.children}
         step = advance(program, state, outcomes, now, running, replace(found, cancelled=cancelled))
     return step.events
+
+
+class _Code:
+    """A function with one step. It returns its result, and fails with its failure."""
+
+    def progress(self, call: FunctionCall) -> FunctionProgress:
+        if not call.results:
+            step = AskedOperation(item="work", digest="d", tool=TOOL.name)
+            return FunctionProgress(at=call.now, operations=(step,))
+        heard = call.results[0]
+        return FunctionProgress(at=call.now, output=heard.output, failure=heard.failure)
 
 
 def _given(item: str) -> Any:

@@ -36,11 +36,12 @@ TAGS = frozenset(str(event.__struct_config__.tag) for event in _EVENTS - {StepSu
 LEFT = {
     "core/decide/unknown_outcomes.py": 2,
     "core/decide/scheduling.py": 1,
-    "core/log/folding/fold.py": 3,
+    "core/log/folding/fold.py": 4,
     "core/log/folding/open_folds.py": 9,
     "core/log/folding/workflow_limits.py": 1,
     "core/decide/context.py": 1,
-    "core/read/story.py": 3,
+    "core/read/metrics.py": 1,  # a figure of the Lambda function, not of the kind
+    "core/read/story.py": 2,
     "core/read/usage.py": 3,
     "runtime/models/model_caller.py": 1,
     "runtime/money/holds.py": 1,
@@ -66,6 +67,9 @@ TOLD: Mapping[str, set[str]] = {
         "map_stopped",
         "map_closed",
         "map_ended",
+        "function_began",
+        "operations_began",
+        "function_closed",
     },
 }
 # The literals of readers that have another meaning there.
@@ -82,13 +86,14 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
         "human",
         "model",
         "agent",
+        "function",
     },
     # An argument of the step, a field of the graph.
     "core/documents/parts/node.py": {"model", "tool", "value"},
     "core/documents/familiar.py": {"model"},
     "cli/text/graph.py": {"model", "tool", "graph", "workflow"},
     # Who speaks in a message to a model.
-    "testing/models.py": {"tool"},
+    "testing/models.py": {"tool", "function"},
     # The word of another engine for all nodes.
     "core/documents/compile/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
@@ -110,7 +115,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/machine/running.py": {"workflow"},
     "cli/text/render.py": {"end", "workflow", "graph", "tool", "model"},  # of a line
     "cli/terminal/completion.py": {"workflow", "fail"},  # what a person answers
-    "cli/documents/check.py": {"workflow"},
+    "cli/documents/check.py": {"workflow", "function"},
     # as in event_words.py
     "cli/deployment/steering.py": {"workflow"},
     "cli/deployment/sagas.py": {"workflow"},

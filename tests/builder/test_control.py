@@ -174,6 +174,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "wait": "wait",
         "workflow": "workflow",
         "graph": "graph",
+        "function": "function",
         "value": "value",
         "fail": "fail",
         "end": "end",
@@ -202,6 +203,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
+    assert parameters(Workflow.function) == {"function", "with"}
     assert set(workflow.OF_CHILD) == set(workflow.ChildFields.__annotations__) - more
     assert set(workflow.OF_CHILD) == set(Child.own) - {"with", "map"}
     asking = set(workflow.ModelOptions.__annotations__) - more

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from baton.builder.found import documents, load_workflow
+from baton.builder.found import documents, load_document
 from baton.core.documents.text import parse_document
 from baton.errors import InvalidDefinition, NotFound
 from tests.kit.sentences import Says
@@ -80,7 +80,7 @@ def test_a_workflow_with_mistakes_is_named(make: Make, says: Says) -> None:
 
 def test_one_is_loaded_by_its_address(make: Make) -> None:
     name = make({"evening": EVENING}).__name__
-    assert load_workflow(f"{name}.evening:evening").name == "evening"
+    assert load_document(f"{name}.evening:evening").startswith("name: evening")
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_one_is_loaded_by_its_address(make: Make) -> None:
 def test_an_address_that_leads_nowhere_says_what_would_be_right(make: Make, address: str, says: Says) -> None:
     name = make({"evening": EVENING}).__name__
     with pytest.raises(NotFound) as caught:
-        load_workflow(address.replace("{app}", name))
+        load_document(address.replace("{app}", name))
     says(caught.value.detail)
 
 
 def test_a_module_that_lacks_something_else_is_no_missing_module(make: Make) -> None:
     name = make({"evening": "import not_there_at_all"}).__name__
     with pytest.raises(ModuleNotFoundError, match="not_there_at_all"):
-        load_workflow(f"{name}.evening:x")
+        load_document(f"{name}.evening:x")

@@ -83,7 +83,7 @@ def test_the_page_of_the_command_line_shows_what_it_prints(
 def test_the_readme_shows_what_it_prints(baton: Baton, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(define, "REGISTRY", define.Registry())
     for path, text in README.files().items():
-        write(app, Path(path).name, text)
+        write(app, Path(path).name, text.replace("sagas.", "evenings."))
     line, *drawn = shown_on("README.md", ".venv/bin/baton check layers/app/sagas/greeting.yaml")
     first, *rest = baton("check", "--app", "evenings", str(app / "greeting.yaml")).stdout.strip().splitlines()
     assert (first.partition(": ")[2], rest) == (line.partition(": ")[2], drawn)

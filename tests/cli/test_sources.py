@@ -25,6 +25,14 @@ hello.task("greet", greet, with_={"name": hello.input.name})
 broken = Workflow("broken")
 broken.task("greet", "this_test.gret")
 """
+CODE = """
+from baton import WorkflowContext, workflow
+from built_app.greeting import greet
+
+@workflow("coded")
+async def code(name: str, context: WorkflowContext) -> str:
+    return await context.step(greet, name)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -103,3 +111,45 @@ def test_a_built_workflow_has_an_address(tmp_path: Path) -> None:
     file = tmp_path / "layers/app/built_app/greeting.py"
     file.write_text(file.read_text().partition("broken =")[0])
     assert [source.name for source in sources_of(load_app("built_app"))] == ["built_app.greeting:hello"]
+
+
+@pytest.fixture
+def coded(tmp_path: Path) -> None:
+    (tmp_path / "layers/app/built_app/coded.py").write_text(CODE)
+
+
+@pytest.mark.usefixtures("coded")
+@pytest.mark.parametrize("place", ["coded", "built_app.coded:code"])
+def test_a_function_is_checked_by_its_name_or_its_place(baton: Baton, place: str, says: Says) -> None:
+    result = baton("check", "--app", "built_app", place)
+    assert result.exit_code == 0, result.stderr
+    says(result.stdout)
+
+
+@pytest.mark.usefixtures("coded")
+def test_a_name_that_is_no_workflow_is_answered_with_the_nearest(baton: Baton, says: Says) -> None:
+    result = baton("check", "--app", "built_app", "codde")
+    assert result.exit_code == 2
+    says(result.stderr)
+
+
+@pytest.mark.usefixtures("coded")
+def test_without_a_place_all_workflows_are_meant(baton: Baton, api: FakeApi) -> None:
+    checked = baton("check", "--json", "--app", "built_app")
+    assert [one["file"].partition(":")[2] for one in json.loads(checked.stdout)] == [
+        "broken",
+        "code",
+        "hello",
+    ]
+    api.on("POST /workflows", (201, {"name": "coded", "version": 1, "graph": "abc"}))
+    refused = baton("deploy-workflow", "--app", "built_app")
+    assert (refused.exit_code, api.asked) == (1, [])
+    assert baton("deploy-workflow", "--app", "built_app", "coded").exit_code == 0
+    assert "function: coded" in api.asked[-1].text
+
+
+def test_an_application_without_a_workflow_says_so(baton: Baton, tmp_path: Path, says: Says) -> None:
+    (tmp_path / "layers/app/built_app/greeting.py").unlink()
+    result = baton("check", "--app", "built_app")
+    assert result.exit_code == 2
+    says(result.stderr)

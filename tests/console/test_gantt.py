@@ -245,3 +245,20 @@ def test_shares_are_never_more_than_the_whole_and_every_bar_is_drawn_inside(
 def test_names_in_it_are_shown_as_text() -> None:
     drawn = chart(of(entry(1, 0), entry(2, 100, ran("<script>", 0, 100), END)), "/console/sagas/s")
     assert "<script>" not in drawn
+
+
+def test_each_operation_of_a_function_has_a_lane_of_its_own() -> None:
+    asked = {
+        **about("operations_began", "f"),
+        "operations": [{"item": "a"}, {"item": "n-1--b", "label": "n[1]/b"}],
+    }
+    opened = {**about("wait_opened", "f"), "item": "n-1--b"}
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 100, about("function_began", "f"), asked, opened),
+        entry(3, 400, ran("f", 100, 400, item="a")),
+        entry(4, 900, {**about("wait_closed", "f"), "item": "n-1--b"}, END),
+    )
+    assert {"a", "n[1]/b"} <= set(found.lanes)
+    assert [(bar.begin - T, bar.end - T) for bar in found.lanes["n[1]/b"]] == [(100, 900)]
+    assert "f" not in found.lanes

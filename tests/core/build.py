@@ -34,6 +34,7 @@ from baton.core.log.folding import received
 from baton.core.log.folding.fold import fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.workflow_limits import counts_of
+from baton.core.log.functions import KnownFunctions
 from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
@@ -179,6 +180,8 @@ class Saga:
         self.decision = Decision()
         self.terms = ANY_AMOUNT
         self.cancelled = set[tuple[str, bool]]()
+        self.functions: KnownFunctions | None = None
+        """The functions that the program runs."""
         self.children_have_acted = False
         """True: what is stopped with the saga has something to undo."""
         value = given if isinstance(given, ev.Value) else ev.Value(v=given)
@@ -243,6 +246,7 @@ class Saga:
                 entries=entries,
                 standing=standing,
                 cancelled=self.cancelled,
+                functions=self.functions,
             )
             step = advance(
                 self.program,

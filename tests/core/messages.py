@@ -66,6 +66,7 @@ TOOLS: Mapping[str, ToolSpec] = {
         _tool("search", SCORE, ("city",), city={"type": "string", "minLength": 2}, limit=_NUMBER),
         _tool("pay", {}, ("card",), card=_CARD),
         _tool("keep", {}, ("text", "more"), text={"type": ["string", "null"]}, more={}),
+        replace(_tool("seat-guests", guests=_NUMBER), calls=("release",)),
         _once("slow", timeout_ms=3_600_000),
         _once("mute", sees_key=False),
         _once("remind", key=KeyRule(strategy="saga")),

@@ -120,6 +120,10 @@ def test_every_example_compiles(text: str) -> None:
     tools = {
         name: ToolSpec(name=name, version="1", effect="pure", parameters=anything, result={}) for name in used
     }
+    for name in (node["function"] for node in value["nodes"].values() if "function" in node):
+        tools[name] = ToolSpec(
+            name=name, version="1", effect="pure", parameters=anything, result={}, calls=()
+        )
     assert compile_document(json.dumps(value), tools).nodes
 
 

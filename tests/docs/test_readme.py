@@ -23,9 +23,8 @@ from tests.docs.pages import README
 APP = "layers/app/sagas/"
 
 
-def only_file(suffix: str) -> str:
-    (text,) = [text for path, text in README.files().items() if path.endswith(suffix)]
-    return text
+def file(name: str) -> str:
+    return README.files()[APP + name]
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
     registry = Registry()
     monkeypatch.setattr(define, "REGISTRY", registry)
     path = tmp_path / "readme_tools.py"
-    path.write_text(only_file(".py"), "utf-8")
+    path.write_text(file("greeting.py"), "utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -51,15 +50,19 @@ def test_it_says_what_baton_is_in_exactly_two_sentences() -> None:
 
 
 def test_its_files_belong_into_the_app_layer() -> None:
-    assert set(README.files()) == {f"{APP}greeting.py", f"{APP}greeting.yaml"}
+    assert set(README.files()) == {f"{APP}greeting.py", f"{APP}greeting.yaml", f"{APP}greeter.py"}
 
 
 def test_its_workflow_has_fifteen_lines_and_compiles_against_its_tools(registry: Registry) -> None:
-    document = only_file(".yaml")
+    document = file("greeting.yaml")
     assert len(document.strip().splitlines()) == 15
     graph = compile_document(document, registry.specs())
     assert graph.name == "greeting"
     assert {node.kind for node in graph.nodes} == {"task", "wait"}
+
+
+def test_the_same_as_a_function_has_fifteen_lines_at_most() -> None:
+    assert len(file("greeter.py").strip().splitlines()) <= 15
 
 
 def test_its_tools_give_what_the_text_shows(registry: Registry) -> None:

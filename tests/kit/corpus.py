@@ -42,6 +42,7 @@ from tests.kit.documents import (
     fan_of,
 )
 from tests.kit.faults import Crash
+from tests.kit.function_scenarios import OF_FUNCTIONS, changes, lends_in_turn
 from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
@@ -402,6 +403,12 @@ CORPUS = (
         Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name not in HASTY)
         for name, drive in (*MODELLED.items(), *polls_and_children.DRIVES)
     ),
+    *(
+        Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "races")
+        for name, drive in OF_FUNCTIONS.items()
+    ),
+    Scenario("changes", partial(changes, start=start, patiently=patiently), "parked", same_steps=False),
+    Scenario("lends-in-turn", partial(lends_in_turn, start=start, patiently=patiently), "rolled_back"),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
     Scenario(
         "family", _FAMILY, same_steps=False, limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0")

@@ -10,6 +10,7 @@ from typing import Any
 from tests.kit import (
     bugs,
     callback_bugs,
+    function_bugs,
     map_bugs,
     model_bugs,
     money_bugs,
@@ -21,6 +22,7 @@ from tests.kit import (
 )
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
+from tests.kit.function_scenarios import FUNCTIONS
 from tests.kit.map_bugs import MAPS
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -283,6 +285,22 @@ PLANTED: Mapping[str, Planted] = {
         Planted(map_bugs.each_try_of_a_poll_has_its_own_deadline, AGAIN, at_rest("polled")),
         Planted(map_bugs.a_poll_does_not_rest, AGAIN, everywhere("polled", (), drawn=3)),
         Planted(map_bugs.the_second_child_has_the_id_of_the_first, AGAIN, at_rest("tried")),
+        Planted(
+            function_bugs.results_are_heard_again_in_another_order,
+            RESULT,
+            everywhere("side-by-side", (CRASH_AFTER,), drawn=0),
+        ),
+        Planted(
+            function_bugs.what_was_asked_for_is_asked_for_again, FUNCTIONS, everywhere("in-turn", drawn=0)
+        ),
+        Planted(function_bugs.other_code_is_as_good, RESULT, at_rest("changes")),
+        Planted(function_bugs.the_last_result_is_not_kept, RESULT, at_rest("in-turn")),
+        Planted(function_bugs.what_is_left_goes_on, RESULT, at_rest("races")),
+        Planted(
+            function_bugs.a_second_result_of_an_entry_is_dropped,
+            LIVENESS,
+            everywhere("side-by-side", drawn=0),
+        ),
         Planted(undo_bugs.an_unapproved_look_says_nothing, LIVENESS, in_deaths),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),

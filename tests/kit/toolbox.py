@@ -14,8 +14,10 @@ from typing import Any, cast
 
 from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
+from tests.kit.drawn_functions import add_drawn
 from tests.kit.external_work import Jobs, add_handing
 from tests.kit.faults import Crash
+from tests.kit.function_scenarios import add_functions
 from tests.kit.mishaps import add_misbehaving, add_mishaps
 from tests.kit.process import RUNS_IN, pause
 from tests.kit.roles import note
@@ -133,6 +135,8 @@ def _declared() -> Registry:
     add_misbehaving(registry)
     add_handing(registry, books)
     add_lending(registry, books)
+    add_functions(registry)
+    add_drawn(registry)
     return registry
 
 

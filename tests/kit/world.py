@@ -44,6 +44,7 @@ from baton.runtime.requests.queries import Queries
 from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
+from baton.tools.functions import ApplicationFunctions
 from tests.kit.faults import Crash, Plan
 from tests.kit.notice_oracles import Told
 from tests.kit.process import Environment, Outage, Process
@@ -164,7 +165,7 @@ class World:
         return None if self.models is None else ModelsOf(process, self.models)
 
     def _new_engine(self, process: Process) -> Engine:
-        return Engine.on(
+        engine = Engine.on(
             self.store,
             self.blobs,
             process.clock,
@@ -180,6 +181,7 @@ class World:
             confirm_url=self.confirm_url,
             models=self._models_of(process),
         )
+        return replace(engine, functions=ApplicationFunctions(self.registry))
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

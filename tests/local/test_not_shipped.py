@@ -50,7 +50,7 @@ def test_botocore_finds_it_where_the_layer_of_the_application_ships_it(
 def test_a_function_starts_alone_where_a_layer_of_its_own_has_what_is_imported_for_all(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "sagas").mkdir()
+    (tmp_path / "of_mine").mkdir()
     (tmp_path / "requirements.txt").write_text("stripe\n")
     assert not lifeline.needs_its_own_start([str(tmp_path)], NotShipped([]))
     (tmp_path / "requirements.txt").write_text("awscrt\n")

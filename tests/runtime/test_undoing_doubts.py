@@ -154,6 +154,24 @@ async def test_a_later_rollback_asks_about_what_no_person_has_said() -> None:
     assert (view["status"], ledger.in_force) == ("rolled_back", {})
 
 
+async def test_a_plan_counts_steps_in_doubt_as_far_as_the_rollback_goes_back() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    add_silent(world, Ledger())
+    caught = SILENT.replace("on_failure: [rollback]", "retry: none, catch: c")
+    saga = await start(world, caught + "  c: {tool: trip.book, with: {what: bike}}", {}, "w")
+    await world.settle(600)
+    plan = (await world.service().rollback_plan(saga, 0))["plan"]
+    assert [(one["step"], one["doubtful"]) for one in plan["steps"]] == [
+        ("c", False),
+        ("b", True),
+        ("a", False),
+    ]
+    versions = [0, *(one["version"] for one in reversed(plan["steps"][1:]))]
+    plans = [(await world.service().rollback_plan(saga, version))["plan"] for version in versions]
+    assert [(one["undoable"], one["doubtful"]) for one in plans] == [(2, 1), (1, 1), (1, 0)]
+
+
 async def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_arguments() -> None:
     """Its answer says what there is to undo."""
     world = World.start()

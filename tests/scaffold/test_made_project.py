@@ -19,7 +19,7 @@ from baton.cli.commands import main
 from baton.core.version import VERSION
 from baton.local.template import load
 from baton.project.deployment import TEMPLATE
-from baton.scaffold.make import Project, make_project
+from baton.scaffold.make import DOCUMENT, FUNCTION, Project, make_project
 from baton.shipping.contents import EXTRA_PINS, PINS, build_app, pins
 from baton.shipping.sam_local import ENDPOINTS
 from tests.docs.pages import Page
@@ -29,6 +29,22 @@ from tests.scaffold.conftest import ROOT, Run
 OF_THE_EXAMPLE = {"TableStackUrl", "OpenDeliveryUrl"}
 VARIABLES = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
+
+
+def test_a_project_with_a_function_passes_the_same_tests_and_is_clean(tmp_path: Path, run: Run) -> None:
+    folder = make_project(tmp_path / "functions", workflow=FUNCTION).folder
+    assert not (folder / DOCUMENT).exists()
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    checked = run(*BATON[1:], "check", folder=folder)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert checked.stdout.startswith("sagas.workflows:order: ok, order with 1 node")
+    for command in (
+        ["mypy", "--cache-dir", str(ROOT / ".mypy_cache/scaffold")],
+        ["ruff", "format", "--check", "--line-length", "110", "layers"],
+    ):
+        clean = run("-m", *command, folder=folder)
+        assert clean.returncode == 0, clean.stdout + clean.stderr
 
 
 def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:

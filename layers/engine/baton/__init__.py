@@ -37,15 +37,19 @@ if TYPE_CHECKING:
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import node_kind, pipeline, tool
+    from baton.tools.functions.context import Operation, WorkflowContext
+    from baton.tools.functions.define import workflow
 
 __all__ = [
     "OUTPUT",
     "Context",
     "Key",
     "Merits",
+    "Operation",
     "Risk",
     "StepFailure",
     "Workflow",
+    "WorkflowContext",
     "__version__",
     "all_of",
     "any_of",
@@ -65,6 +69,7 @@ __all__ = [
     "python",
     "rule",
     "tool",
+    "workflow",
 ]
 __version__ = VERSION
 
@@ -74,6 +79,9 @@ _HOMES = {
     "Merits": ("baton.core.effects.toolspec", "Merits"),
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
+    "Operation": ("baton.tools.functions.context", "Operation"),
+    "WorkflowContext": ("baton.tools.functions.context", "WorkflowContext"),
+    "workflow": ("baton.tools.functions.define", "workflow"),
     "node_kind": ("baton.tools.define", "node_kind"),
     "pipeline": ("baton.tools.define", "pipeline"),
     "tool": ("baton.tools.define", "tool"),

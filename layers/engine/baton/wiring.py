@@ -246,6 +246,7 @@ def make_worker() -> tuple[Worker, Engine]:
     """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
     from baton.runtime.worker.worker import Worker
+    from baton.tools.functions import ApplicationFunctions
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
     from baton.tools.standard import (
@@ -270,6 +271,7 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
+    engine = replace(engine, functions=ApplicationFunctions(registry))
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
         engine = _traced(engine, config)
@@ -288,6 +290,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     """
     from baton.runtime.invocation.watch import Metrics
     from baton.tools.define import NODE_KINDS
+    from baton.tools.functions import ApplicationFunctions
     from baton.tools.standard import load_app, with_standard
 
     config = settings.read_settings(settings.ApiSettings)
@@ -297,6 +300,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
+    engine = replace(engine, functions=ApplicationFunctions(tools))
     engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
     # Its addresses are the operator's own: the issuer, and where its configuration says that codes are redeemed.
     issuer = LazyHttpClient(["0.0.0.0/0", "::/0"], closed=[settings.runtime_api()])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from baton.core.conditions.model import Compare
@@ -19,6 +20,7 @@ from baton.core.graph.graph import (
     CallbackTimes,
     Catch,
     Each,
+    FunctionParts,
     Graph,
     Loop,
     Node,
@@ -27,6 +29,7 @@ from baton.core.graph.graph import (
 )
 from baton.core.log import events as ev
 from baton.core.log.folding.received import CALLBACK, CallbackReport, callback_of
+from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress
 from baton.core.log.records import Child
 from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, State
@@ -97,11 +100,46 @@ def in_a_replan(name: str, more: Mapping[str, Any]) -> Node:
     return Node(name="a", kind="task", tool="first", arguments={}, replan=parts, failures=rule, **more)
 
 
+def in_a_function(name: str, more: Mapping[str, Any]) -> Node:
+    return function_of(name, leaf(name, {"kind": "function", "tool": "leaf"}), **more)
+
+
+def function_of(name: str, *calls: Node, **more: Any) -> Node:
+    parts = FunctionParts(name=name, calls=calls)
+    return Node(name="a", kind="function", arguments={}, function=parts, **more)
+
+
+class InTurn:
+    """A function that asks for one operation after the other, and fails with the first that does."""
+
+    def __init__(self, *operations: AskedOperation) -> None:
+        self.operations = operations
+
+    def progress(self, call: FunctionCall) -> FunctionProgress:
+        number = max(call.work.heard - 1, 0) + len(call.results)
+        if (failure := next((one.failure for one in call.results if one.failure), None)) is not None:
+            return FunctionProgress(at=call.now, failure=failure)
+        if number == len(self.operations):
+            return FunctionProgress(at=call.now, output=ev.Value(v="returned"))
+        return FunctionProgress(at=call.now, operations=(self.operations[number],))
+
+
+def asked(item: str, name: str) -> AskedOperation:
+    """A member of this leaf, as a function asks for it."""
+    fields = LEAVES[name.removeprefix("undoable ")]
+    given = ev.Value(v={"n": 7, "message": "Of the model", "title": "Mine?"})
+    if fields["kind"] == "task":
+        return AskedOperation(item=item, digest="d", tool="leaf", given=given)
+    node = to_builtins(leaf(name, {}))
+    return AskedOperation(item=item, digest="d", node={**node, "arguments": None}, given=given)
+
+
 SCOPES: Mapping[str, Callable[[str, Mapping[str, Any]], Node]] = {
     "round": in_a_round,
     "map": in_a_map,
     "agent": in_an_agent,
     "replan": in_a_replan,
+    "function": in_a_function,
 }
 
 
@@ -143,6 +181,8 @@ class Played(Saga):
         self.called: dict[str, Any] = {}
         """The arguments of each step."""
         super().__init__(graph)
+        if (parts := graph.nodes["a"].function) is not None:
+            self.functions = InTurn(asked("leaf", parts.name), asked("leaf-2", parts.name))
 
     def put(self, *events: ev.Event, epoch: int | None = None, invocation: str = "") -> State:
         state = super().put(*events, epoch=epoch, invocation=invocation)

@@ -123,7 +123,9 @@ def acted(saga: Played) -> list[str]:
     return [one.slot for one in found if one in ends or isinstance(one, ev.ChildClosed)]
 
 
-@pytest.mark.parametrize(("scope", "slot"), [("agent", "a#t1-0"), ("replan", "a#a1-1")])
+@pytest.mark.parametrize(
+    ("scope", "slot"), [("agent", "a#t1-0"), ("replan", "a#a1-1"), ("function", "a#leaf")]
+)
 def test_a_member_that_a_model_asks_for_gets_its_arguments_under_those_of_the_document(
     scope: str, slot: str
 ) -> None:

@@ -468,6 +468,19 @@ class Workflow(Roots):
             self._made.note(f"/graphs/{graph.name}", f"there are two graphs `{graph.name}`", hint)
         return graph.name
 
+    def function(
+        self,
+        name: str,
+        function: str | Callable[..., Any],
+        *,
+        with_: Mapping[str, Any] | None = None,
+        **more: Unpack[NodeFields],
+    ) -> Node:
+        """Add a node that runs a function under `@workflow`; without `with_`, its input is the saga's."""
+        return self._add(
+            name, {"function": self._made.tool(f"{_place(name)}/function", function)}, more, with_
+        )
+
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """Add a node that yields a value made of other nodes' outputs, without running anything."""
         made = self._made.value(f"{_place(name)}/value", value)

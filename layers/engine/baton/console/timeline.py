@@ -158,25 +158,33 @@ def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> l
             bars.hear(event, ends)
     if not is_over:
         bars.found += [
-            Bar(lane, waits, since, max(since, now), 0, f"{words}, still open")
-            for (lane, _, waits), (since, words) in bars.opened.items()
+            Bar(bars.shown(lane, item), waits, since, max(since, now), 0, f"{words}, still open")
+            for (lane, item, waits), (since, words) in bars.opened.items()
         ]
     return bars.found
 
 
 class _Bars:
     """Bars of a log, collected event by event. Each belongs to the entry `version`, written `at`. `opened`:
-    by lane, item and kind, start time and label.
+    by lane, item and kind, start time and label. An operation of a function has a lane of its own.
     """
 
     def __init__(self) -> None:
         self.found: list[Bar] = []
         self.opened: dict[tuple[str, str, str], tuple[int, str]] = {}
         self.at = self.version = 0
+        self._labels: dict[tuple[str, str], str] = {}
+
+    def shown(self, lane: str, item: str) -> str:
+        """Return the lane of an item: that of its node, or of its own for an operation of a function."""
+        return self._labels.get((lane, item), lane)
 
     def hear(self, event: Mapping[str, Any], ends: int) -> None:
         """Process an event. `ends`: latest end of the last bar."""
         kind, lane, item = str(event["kind"]), _lane(event), str(event.get("item") or "")
+        for one in event.get("operations") or ():
+            self._labels[lane, str(one["item"])] = str(one.get("label") or one["item"])
+        shown = self.shown(lane, item)
         if (opens := _opened(event, kind)) is not None:
             self.opened.setdefault((lane, item, opens), (self.at, _words(kind)))
             if "started_at" not in event:
@@ -185,7 +193,7 @@ class _Bars:
         if begin and end:
             # Clocks differ: a bar does not end before it begins, nor behind the entry that tells of it by much.
             words = f"attempt {event.get('attempt', 1)}: {kind.replace('_', ' ')}"
-            self.found.append(Bar(lane, RUNS, begin, max(begin, end), self.version, words))
+            self.found.append(Bar(shown, RUNS, begin, max(begin, end), self.version, words))
         if kind in ("saga_ended", "forked"):
             self._close([*self.opened])
             if kind == "saga_ended":
@@ -194,7 +202,7 @@ class _Bars:
         # A retry: it is due at a moment that the entry names.
         if (due := milliseconds(event.get("due_at"))) and due > self.at:
             until = max(min(due, ends), self.at)
-            self.found.append(Bar(lane, PAUSES, self.at, until, self.version, "until the next attempt"))
+            self.found.append(Bar(shown, PAUSES, self.at, until, self.version, "until the next attempt"))
         self._close([place for place in self.opened if self._is_closed(place, kind, lane, item)])
 
     def _is_closed(self, place: tuple[str, str, str], kind: str, lane: str, item: str) -> bool:
@@ -209,6 +217,7 @@ class _Bars:
     def _close(self, places: Sequence[tuple[str, str, str]]) -> None:
         for lane, item, waits in places:
             since, words = self.opened.pop((lane, item, waits))
+            lane = self.shown(lane, item)
             self.found.append(Bar(lane, waits, since, max(since, self.at), self.version, words))
 
 

@@ -5,8 +5,9 @@ It is a separate script because code between fork and exec (`preexec_fn`) is uns
 Only Linux supports the tie; guard.py handles other systems and the children's own processes. not_shipped.py
 lists the modules hidden from each program.
 
-With MODULE `fork`, it is the fork server of the functions: it imports the modules that are its arguments, then
-forks a process for each line of its input, a JSON object. It answers `started NUMBER PID` and `ended NUMBER STATUS`.
+With MODULE `fork`, it is the fork server of the functions: it imports the modules that are its arguments,
+then forks a process for each line of its input, a JSON object. It answers `started NUMBER PID` and
+`ended NUMBER STATUS`.
 It has one thread, and none of what it imports has read the environment.
 """
 

@@ -152,7 +152,7 @@ class ChildProcess(Protocol):
 
 @dataclass(frozen=True)
 class Shared:
-    """What all functions of a run have in common: a part of PYTHONPATH, and modules that are imported once.
+    """Parts that all functions of a run share: a part of PYTHONPATH, and modules that are imported once.
 
     Code of the app layer is not among them, because it changes during a run, and the runtime is not, because
     its library reads the environment.

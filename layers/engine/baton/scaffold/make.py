@@ -57,18 +57,35 @@ def _editable(folder: Path, extras: tuple[str, ...]) -> str:
 HERE = Path(__file__).parent
 TEMPLATES, CI = HERE / "files", HERE / "ci"
 SUFFIX = ".tmpl"
+DOCUMENT, FUNCTION = "layers/app/sagas/order.yaml", "layers/app/sagas/workflows.py"
+"""The workflow of a project, in its two forms. Its tools and its tests are the same."""
+_ROWS = {
+    DOCUMENT: "a workflow; every `*.yaml` beside it is one",
+    FUNCTION: "a workflow; every function under `@workflow` beside it is one",
+}
+_ANSWERED = {
+    DOCUMENT: """\
+- `answers={"charge": "retry"}` answers what is asked when that step fails: `retry`, `fail`, or
+  `{"action": "use", "output": …}`. A question that it does not answer fails the test at once.""",
+    FUNCTION: """\
+- `answers={"ask": "approve"}` answers what `context.ask` asks. A question that it does not answer fails the test at once.""",
+}
 SERVICES = ("github",)
 """Services of continuous integration for which a project can have a file."""
 
 
-def project_files(values: Mapping[str, str]) -> dict[str, str]:
-    """Return a project's own files, as texts by path. `values` maps placeholders like `@NAME@` to texts."""
+def project_files(values: Mapping[str, str], *, workflow: str = DOCUMENT) -> dict[str, str]:
+    """Return a project's own files, as texts by path. `values` maps placeholders like `@NAME@` to texts.
+    `workflow`: the file with the workflow.
+    """
+    values = {**values, "WORKFLOW": f"| `{workflow}` | {_ROWS[workflow]} |", "ANSWERS": _ANSWERED[workflow]}
     files: dict[str, str] = {}
     for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):
         text = template.read_text("utf-8")
         for name, value in values.items():
             text = text.replace(f"@{name}@", value)
         files[template.relative_to(TEMPLATES).as_posix().removesuffix(SUFFIX)] = text
+    del files[FUNCTION if workflow == DOCUMENT else DOCUMENT]
     return files
 
 
@@ -93,15 +110,18 @@ class Project:
     files: tuple[str, ...]
 
 
-def make_project(folder: Path, ci: str = "") -> Project:
+def make_project(folder: Path, ci: str = "", *, workflow: str = DOCUMENT) -> Project:
     """Create the project in `folder`, named as that, for one of `SERVICES` or none.
+
+    `workflow`: the file with its workflow.
 
     Raises `CannotMakeError`, `SourceError`.
     """
     folder = folder.absolute() if folder.name not in ("", "..") else folder.resolve()
     _check_name(folder.name)
     _check_place(folder)
-    files = project_files({"NAME": folder.name, "BATON": requirement("local"), "VERSION": VERSION})
+    values = {"NAME": folder.name, "BATON": requirement("local"), "VERSION": VERSION}
+    files = project_files(values, workflow=workflow)
     if ci:
         files[f".{ci}/workflows/ci.yml"] = (CI / f"{ci}.yml").read_text("utf-8")
     config = parse_config(files["baton.toml"], allowed_parameters({}))

@@ -43,9 +43,11 @@ from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import Blockers, CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
+from baton.testing.operations import Functions
 from baton.testing.outside import Handovers, Plans, Post, TimedSignal, services
 from baton.testing.result import Result, make_result
 from baton.tools.define import NODE_KINDS, Registry
+from baton.tools.functions import ApplicationFunctions
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import with_standard
 
@@ -154,7 +156,9 @@ class Deployment:
         kills: Kills | None = None,
         elsewhere: Plans = _NO_PLANS,
         models: ScriptedModels | None = None,
+        functions: Functions | None = None,
     ) -> None:
+        self._functions = functions or Functions()
         self._handovers = Handovers(elsewhere)
         self._clock = LoopClock(loop, begin)
         self._invocations = Invocations()
@@ -189,6 +193,7 @@ class Deployment:
         )
         self._models = models or ScriptedModels()
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
+        self._engine = replace(self._engine, functions=ApplicationFunctions(registry))
         self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:
@@ -200,7 +205,8 @@ class Deployment:
 
         async def send(signal: TimedSignal, key: str) -> None:
             def is_taken(program: Program) -> bool:
-                return any(node.signal == signal.name for node in program.graph.nodes)
+                nodes = program.graph.nodes
+                return any(node.signal == signal.name or node.function is not None for node in nodes)
 
             opened = await self._open(parked=True)
             takers = [state.origin.saga for _, state, program in opened if is_taken(program)]
@@ -313,8 +319,8 @@ class Deployment:
         given = []
         for _, state, _ in await self._open(parked=True):
             for slot, ask in unclosed_questions(state):
-                node, question = Slot.parse(slot).node, (state.origin.saga, ask.id)
-                if node not in answers or question in self._asked:
+                node, question = self._functions.named(answers, slot), (state.origin.saga, ask.id)
+                if node is None or question in self._asked:
                     continue
                 before = sum(known == node for known in self._asked.values())
                 self._asked[question] = node
@@ -334,7 +340,8 @@ class Deployment:
         for _, state, _ in await self._open(parked=True):
             for slot, work in state.open.items():
                 if isinstance(work, Callback):
-                    self._handovers.meet(state.origin.saga, Slot.parse(slot).node, work.id, work.since)
+                    name = self._functions.named(self._handovers.plans, slot) or ""
+                    self._handovers.meet(state.origin.saga, name, work.id, work.since)
         told = self._handovers.due(self._clock.now())
         if told is None:
             return False
@@ -358,7 +365,7 @@ class Deployment:
             head.due_at
             for head, state, program in found
             if head.due_at is not None
-            and (status_of(state, program) == "running" or _has_timer(state, program, answers))
+            and (status_of(state, program) == "running" or self._has_timer(state, program, answers))
         ]
         if due:
             # Runs of the reconciler that would find nothing are left out: a wait may take a year.
@@ -366,7 +373,7 @@ class Deployment:
             self._next_run += idle * PERIOD
             timers.append(self._next_run)
         # A test that has not thought of a question is to see it, not what the end of a day makes of it.
-        is_asked = any(node not in answers for _, state, _ in found for node in _questions(state))
+        is_asked = any(not name for _, state, _ in found for name in self._questions(state, answers))
         if not self._invocations and (not timers or is_asked):
             return False
         await self._invocations.pause(max(0, min(timers) - self._clock.now()) / 1_000 if timers else None)
@@ -414,17 +421,15 @@ class Deployment:
     def _name(self, role: str) -> str:
         return f"{role}-{next(self._requests)}"
 
+    def _has_timer(self, state: State, program: Program, answers: Answers) -> bool:
+        if program.caps is not None and program.caps.deadline(state) is not None:
+            return True
+        if any("wall_time" in program.nodes[Slot.parse(slot).node].limits for slot in state.begun):
+            return True
+        waits = bool(state.held or state.pauses) or any(work.due is not None for work in state.open.values())
+        asks = any(self._questions(state, answers))
+        return waits or asks or any(failing.due_at for failing in state.failing.values())
 
-def _has_timer(state: State, program: Program, answers: Answers) -> bool:
-    if program.caps is not None and program.caps.deadline(state) is not None:
-        return True
-    if any("wall_time" in program.nodes[Slot.parse(slot).node].limits for slot in state.begun):
-        return True
-    waits = bool(state.held or state.pauses) or any(work.due is not None for work in state.open.values())
-    asks = any(node in answers for node in _questions(state))
-    return waits or asks or any(failing.due_at for failing in state.failing.values())
-
-
-def _questions(state: State) -> list[str]:
-    """Return the nodes of open questions that expire."""
-    return [Slot.parse(slot).node for slot, ask in open_questions(state) if ask.expires_at]
+    def _questions(self, state: State, answers: Answers) -> list[str | None]:
+        """Return the names in `answers` of open questions that expire; None for one that has none."""
+        return [self._functions.named(answers, slot) for slot, ask in open_questions(state) if ask.expires_at]

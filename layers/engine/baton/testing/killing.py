@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from baton.core.log.slots import Slot, slot_of
 from baton.ports import Offload, Performer, StepContext
+from baton.testing.operations import Functions, is_label
 from baton.tools.define import Registry
 
 P = ParamSpec("P")
@@ -23,11 +24,16 @@ class Killed(BaseException):
 
 
 class Kills:
-    """Calls of a node's own tool at which a worker dies: by node or `NODE@ROUND`, the moments."""
+    """Calls of a node's own tool at which a worker dies: by node, `NODE@ROUND` or operation, the moments."""
 
-    def __init__(self, moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]]) -> None:
+    def __init__(
+        self,
+        moments: Mapping[str, Sequence[str]],
+        tools: Mapping[str, Collection[str]],
+        functions: Functions,
+    ) -> None:
         self._left = {place: list(its) for place, its in moments.items()}
-        self._tools = tools
+        self._tools, self._functions = tools, functions
         self._process = _Process()
 
     def left(self) -> list[str]:
@@ -38,7 +44,9 @@ class Kills:
         """Return the moment of this call at which the worker dies, empty if it does not."""
         if tool not in self._tools.get(context.node, ()):
             return ""
-        for place in (slot_of(context.node, context.iteration), context.node):
+        of_item = slot_of(context.node, context.iteration, context.item)
+        of_round = slot_of(context.node, context.iteration)
+        for place in (of_round, self._functions.named(self.left(), of_item) or context.node):
             if moments := self._left.get(place):
                 return moments.pop(0)
         return ""
@@ -129,9 +137,9 @@ def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
 
 
 def node_at(place: str) -> str:
-    """Return the node of a place. Raises `ValueError` for an invalid round."""
+    """Return the node or the operation of a place. Raises `ValueError` for an invalid round."""
     try:
-        return Slot.parse(place).node
+        return place if is_label(place) else Slot.parse(place).node
     except ValueError as error:
         text = "write a node, or one of its rounds as NODE@ROUND, counted from 0"
         raise ValueError(f"kill at `{place}`: {text}") from error
@@ -142,7 +150,10 @@ def check_kills(
 ) -> None:
     """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls."""
     for place, its in moments.items():
-        named = tools[node_at(place)]
+        node = node_at(place)
+        if node not in tools:
+            continue  # an operation of a function, whose tool only the function knows
+        named = tools[node]
         if not named:
             raise ValueError(f"kill at `{place}`: it calls no tool, and a worker dies at the call of one")
         plain = [name for name in named if name in registry and not registry[name].is_async]

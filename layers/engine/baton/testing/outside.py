@@ -124,18 +124,18 @@ class Handovers:
     """Pending messages of handovers, ordered by time."""
 
     def __init__(self, plans: Plans) -> None:
-        self._plans = plans
+        self.plans = plans
         self._count: dict[tuple[str, str], int] = {}
         self._known: set[tuple[str, str]] = set()
         self._ahead: list[tuple[int, int, str, str, CallbackReport]] = []
 
     def meet(self, saga: str, node: str, callback: str, at: int) -> None:
         """Record that a step waits for this callback since `at`."""
-        if node not in self._plans or (saga, callback) in self._known:
+        if node not in self.plans or (saga, callback) in self._known:
             return
         self._known.add((saga, callback))
         number = self._count[saga, node] = self._count.get((saga, node), 0) + 1
-        plan = self._plans[node][min(number, len(self._plans[node])) - 1]
+        plan = self.plans[node][min(number, len(self.plans[node])) - 1]
         for after, said in plan.says():
             self._ahead.append((at + after, len(self._ahead), saga, callback, said))
         self._ahead.sort(key=lambda one: one[:2])

@@ -17,9 +17,10 @@ from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.explain import rounds_of
+from baton.core.read.explain import place_text, rounds_of
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
 from baton.core.read.story import Story
+from baton.testing.operations import is_label
 
 _ENDS = frozenset({"step_succeeded", "step_failed", "attempt_failed"})
 _BEGAN, _HANDED = "calls_began", "callback_opened"
@@ -229,7 +230,7 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node of the workflow that was reached.
+    """A node of the workflow that was reached, or an operation of a function; `node` is its name.
 
     `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is retried, or a
     person is asked about it), waiting (for a time, a signal, a person, a child or external work), stopped
@@ -257,7 +258,8 @@ class Result:
     (also of one that a question is about), or the reason for parking. `took_s` is in seconds of virtual time.
     `view` and `entries` are the answers of `GET /sagas/{id}` and `GET /sagas/{id}/events`. `children`
     contains the views of its children and their descendants. `way` contains the nodes that did something, in
-    order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not run.
+    order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not run. The operations of
+    a function are in `steps`, `way` and `undone` by their labels, such as `notify[3]/send`.
     """
 
     saga: str
@@ -285,11 +287,14 @@ class Result:
 
     @property
     def way(self) -> list[str]:
+        operations = operations_of(self.story)
         places = [self.story.places[slot] for slot in self.story.ended]
         return [
-            place.slot
+            operations.get(place.slot, place.slot)
             for place in places
-            if not place.item and place.end is not None and place.end.became in DID
+            if (not place.item or place.slot in operations)
+            and place.end is not None
+            and place.end.became in DID
         ]
 
     @property
@@ -297,12 +302,14 @@ class Result:
         """Steps that were undone, in order, each as in `way`. `view["undo"]["failed"]` contains those that
         could not be undone.
         """
+        operations = operations_of(self.story)
         places = [self.story.places[slot] for slot in self.story.ended if Slot.parse(slot).scope]
-        return [
+        undone = [
             Slot.parse(place.slot).subject.text
             for place in places
             if place.end is not None and place.end.became == RAN
         ]
+        return [operations.get(slot, slot) for slot in undone]
 
     @property
     def failing(self) -> Sequence[Mapping[str, Any]]:
@@ -324,19 +331,23 @@ class Result:
 
     def attempts(self, node: str) -> int:
         """Return the number of ended attempts of a node, in all its rounds or in one, `NODE@ROUND`; for an
-        agent, of requests.
+        agent, of requests; of one operation of a function.
 
         Raises `NotFound` for an unknown node.
         """
-        rounds_of(self.story, Slot.parse(node).node, 0)
+        operations = operations_of(self.story)
         most: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
                 if event["kind"] in _ATTEMPTS and event.get("failure", _MADE).get("attempt"):
-                    if not _is_of_node(event):
-                        continue
-                    slot = slot_of(event["node"], tuple(event["iteration"]), item_in(event))
-                    most[slot] = max(most.get(slot, 0), event["attempt"])
+                    slot = _slot(event)
+                    if slot in operations or _is_of_node(event):
+                        slot = operations.get(slot, slot)
+                        most[slot] = max(most.get(slot, 0), event["attempt"])
+        if node in operations.values():
+            return most.get(node, 0)
+        rounds_of(self.story, Slot.parse(node).node, 0)
+        most = {slot: count for slot, count in most.items() if slot not in operations.values()}
         return sum(count for slot, count in most.items() if node in (owner_of(slot), Slot.parse(slot).node))
 
     def turns(self, node: str) -> list[Turn]:
@@ -350,8 +361,11 @@ class Result:
     def why(self, node: str) -> str:
         """Explain why a node ran or did not run: a sentence for each of its rounds, or for one, `NODE@ROUND`.
 
-        Raises `NotFound` for an unknown node.
+        For an operation of a function: what became of it. Raises `NotFound` for an unknown node.
         """
+        for at, label in operations_of(self.story).items():
+            if label == node:
+                return place_text(self.story, at)
         slot = Slot.parse(node)
         found, rounds = rounds_of(self.story, slot.node, _ROOM), list(slot.iteration)
         return "\n".join(one.text for one in found if not rounds or one.iteration == rounds)
@@ -361,7 +375,7 @@ class Result:
         and wait.
         """
         lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
-        waits = {at["node"] for at in self.view["active"] if _waits_for(at)}
+        waits = {_name_at(at) for at in self.view["active"] if _waits_for(at)}
         for step in self.steps.values():
             shown = "" if step.output is None else f" = {short(step.output)}"
             again = f" in attempt {step.attempt}" if step.attempt > 1 else ""
@@ -376,7 +390,7 @@ class Result:
             )
             lines += [f"  {line}" for line in _waits(child)]
         lines += [
-            f"  {ask['node']} asks ({', '.join(ask['options'])}): {ask['title'] or ask['message']}"
+            f"  {place_of_question(self, ask)} asks ({', '.join(ask['options'])}): {ask['title'] or ask['message']}"
             for ask in self.questions
         ]
         return "\n".join(lines) + ">"
@@ -384,9 +398,10 @@ class Result:
     def _earlier(self, step: Step) -> list[str]:
         """Return a line for each different failure of attempts of a step before its last one."""
         found: dict[str, int] = {}
+        operations = operations_of(self.story)
         for entry in self.entries:
             for event in entry["events"]:
-                if event["kind"] == _FAILING and event["node"] == step.node and _is_of_node(event):
+                if event["kind"] == _FAILING and _name_of(event, operations) == step.node:
                     failure = event["failure"]
                     found.setdefault(failure_text(failure), failure.get("attempt", 1))
         return [f"    attempt {attempt}: {text}" for text, attempt in found.items() if text != step.error]
@@ -398,9 +413,9 @@ class Unanswered(AssertionError):
     """
 
     def __init__(self, result: Result, question: Mapping[str, Any]) -> None:
-        node, options = question["node"], ", ".join(question["options"])
+        node, options = place_of_question(result, question), ", ".join(question["options"])
         asks = next(view for view in (result.view, *result.children) if question in view["questions"])
-        codes = {step["code"] for step in asks["failing"] if step["node"] == node}
+        codes = {step["code"] for step in asks["failing"] if step["node"] == question["node"]}
         # Of an effect in doubt only a rule that names it is heard.
         rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
         risk = f" ({question['risk']} risk)" if question.get("risk") else ""
@@ -416,6 +431,13 @@ class Unanswered(AssertionError):
         self.result, self.question = result, question
 
 
+def place_of_question(result: Result, question: Mapping[str, Any]) -> Any:
+    """Return the operation or the node that a question is about."""
+    item = str(question["id"]).partition("#")[2].partition(".")[0]
+    slot = slot_of(question["node"] or "", tuple(question["iteration"]), item)
+    return operations_of(result.story).get(slot, question["node"])
+
+
 def make_result(
     view: Mapping[str, Any],
     children: Sequence[Mapping[str, Any]],
@@ -424,14 +446,13 @@ def make_result(
     content: Callable[[Any], Any],
 ) -> Result:
     """Return the result of a saga from its views. `content` returns the content of a logged value."""
-    began = str(entries[0]["at"])
+    began, operations = str(entries[0]["at"]), operations_of(story)
     steps: dict[str, Step] = {}
     for entry in entries:
         for event in entry["events"]:
-            if event["kind"] in _STATUS and _is_of_node(event):
-                steps[event["node"]] = _step(
-                    event, _seconds(began, event.get("ended_at") or entry["at"]), content
-                )
+            if event["kind"] in _STATUS and (name := _name_of(event, operations)):
+                ended = _seconds(began, event.get("ended_at") or entry["at"])
+                steps[name] = _step(name, event, ended, content)
     if view["status"] in FINISHED:
         steps = {name: _at_the_end(step) for name, step in steps.items()}
     return Result(
@@ -456,12 +477,29 @@ def _is_of_node(event: Mapping[str, Any]) -> bool:
     return not item or is_turn(item)
 
 
-def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any]) -> Step:
+def operations_of(story: Story) -> dict[str, str]:
+    """Return the labels of the operations of functions, by their slots."""
+    nodes = story.program.nodes
+    return {
+        slot: place.label
+        for slot, place in story.places.items()
+        if place.item and nodes[place.node].function is not None and not Slot.parse(slot).scope
+    }
+
+
+def _name_of(event: Mapping[str, Any], operations: Mapping[str, str]) -> str:
+    """Return the operation or the node that the event is about, empty for another part of a node."""
+    if label := operations.get(_slot(event)) if "node" in event and item_in(event) else None:
+        return label
+    return str(event["node"]) if _is_of_node(event) else ""
+
+
+def _step(name: str, event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any]) -> Step:
     wrong = event.get("failure") or event.get("fault")  # done, but not which way it goes on
-    is_part = bool(item_in(event))  # a turn of an agent that goes on
+    is_part = is_turn(item_in(event)) and name == event["node"]  # of an agent that goes on
     status = "running" if is_part else _STATUS[event["kind"]]
     return Step(
-        node=event["node"],
+        node=name,
         status=_STATUS[event["kind"]] if event["kind"] == _FAILING else "failed" if wrong else status,
         output=None if is_part else content(event.get("output")),
         error=failure_text(wrong) if wrong else "",
@@ -495,11 +533,13 @@ def _seconds(began: str, ended: str) -> float:
 
 
 def _waits(view: Mapping[str, Any]) -> list[str]:
-    return [
-        f"  {slot_of(at['node'], tuple(at['iteration']))}: {text}"
-        for at in view["active"]
-        if (text := _waits_for(at))
-    ]
+    return [f"  {_name_at(at)}: {text}" for at in view["active"] if (text := _waits_for(at))]
+
+
+def _name_at(active: Mapping[str, Any]) -> str:
+    """Return the label of an operation, or the slot of a node."""
+    is_operation = is_label(str(active.get("label") or "-")) and not Slot.parse(f"n#{active['item']}").scope
+    return active["label"] if is_operation else slot_of(active["node"], tuple(active["iteration"]))
 
 
 def _waits_for(active: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from baton.builder import Workflow
-from baton.builder.found import documents
+from baton.builder.found import PythonWorkflow, documents, text_of
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions import nearest, parse_duration, with_hint
@@ -29,6 +29,7 @@ from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.models import ScriptedModels
+from baton.testing.operations import Functions, is_label
 from baton.testing.outside import At, plans_of, timed_signals
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
@@ -43,7 +44,7 @@ _FILES = (*_KINDS, ".json")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-Source = str | Path | Workflow
+Source = str | Path | PythonWorkflow
 ScriptedReply = str | Mapping[str, Any] | None
 
 
@@ -57,7 +58,7 @@ def run(
     kills: Moments = _NOTHING,
     callbacks: Mapping[str, Any] = _NOTHING,
     models: Any = None,
-    app: str = APP,
+    app: str = "",
     tools: Registry | None = None,
     workflows: Sequence[Source] = (),
     user: str = "tester",
@@ -68,7 +69,8 @@ def run(
 ) -> Result:
     """Run one saga until nothing more can happen, and return its result.
 
-    workflow: the name of one of the app's workflows, the path of a document, its text, or a `Workflow`.
+    workflow: a function under `@workflow`, the name of one of the app's workflows, the path of a document,
+    its text, or a `Workflow`.
     given: the input of the saga.
     signals: payloads by name. A payload is sent as soon as a wait for its signal is open, once for each wait,
     in child sagas too. A signal without a payload is never sent. Alternatively a list of `(at, name,
@@ -92,7 +94,10 @@ def run(
     it as `NODE@ROUND`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
     effect, before anything is written. A list is about successive calls. The next worker continues when the
     lease of the dead one has expired.
-    app: the package of tools and documents. tools: a registry to use instead; no app is imported then.
+    In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,
+    `charge#2` or `notify[3]/send`; `send` is each operation of that name.
+    app: the package of tools and documents; by default that of the function, or `sagas`.
+    tools: a registry to use instead; no app is imported then.
     workflows: further documents, for children; those of the app are found automatically.
     worker_timeout: duration of one invocation. on_failure: the deployment's `OnFailure`: ask, fail or
     escalate. at: start of the saga, ISO 8601.
@@ -110,8 +115,10 @@ def run(
     tool that blocks the event loop for a second of real time; `AssertionError` for a kill at a step where no
     worker died; `EngineDefect`.
     """
-    registry = _with_stand_ins(_tools_of(app) if tools is None else tools, stand_ins)
-    known = _Documents(_of_app(app) if tools is None else [], workflows)
+    app = app or _app_of(workflow)
+    declared = _tools_of(app) if tools is None else tools
+    registry = _with_stand_ins(declared, stand_ins)
+    known = _Documents(_of_app(app) if tools is None else [], workflows, declared)
     begin_ms = _begin_ms(at)
     timeout = _duration("worker_timeout", worker_timeout)
     if on_failure not in DEPLOYED:
@@ -123,7 +130,8 @@ def run(
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in by_name.items()}
     timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
-    deadly = Kills(moments, tools_of) if moments else None
+    functions = Functions()
+    deadly = Kills(moments, tools_of, functions) if moments else None
     plans, scripted = plans_of(callbacks), ScriptedModels()
     answered = {node: _answers(node, answer) for node, answer in answers.items()}
 
@@ -138,16 +146,23 @@ def run(
             kills=deadly,
             elsewhere=plans,
             models=scripted,
+            functions=functions,
         )
-        name, awaited, nodes, choosing = await _register(deployment, known, known.text(workflow))
-        _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+        name, awaited, nodes, choosing = await _register(
+            deployment, known, known.text(workflow), functions.nodes
+        )
+        named = [*answered, *plans, *map(node_at, moments)]
+        if not functions.nodes:  # a function knows its signals and its operations only when it runs
+            _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+            _check_names("node", named, nodes.keys())
+        _check_names("node or operation", [one for one in named if not is_label(one)], nodes.keys())
         for signal in sent:
-            if not awaited[signal]:
+            if not awaited.get(signal, True):
                 raise ValueError(
                     f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
                 )
-        _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
-        _check_actions(answered, [name for name in nodes if nodes[name] and name not in choosing])
+        steps = [name for name in nodes.keys() - functions.nodes if nodes[name] and name not in choosing]
+        _check_actions(answered, steps)
         scripted.read(models, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)
@@ -157,7 +172,7 @@ def run(
         await deployment.settle(sent, answered)
         result = await deployment.result(view["id"])
         for question in result.questions:
-            if question["expires_at"] and question["node"] not in answered:
+            if question["expires_at"] and functions.of_question(answered, question) is None:
                 raise Unanswered(result, question)
         return result
 
@@ -176,6 +191,12 @@ def run(
         )
     keep(result)
     return result
+
+
+def _app_of(workflow: Source) -> str:
+    """Return the package of a function, or the usual one."""
+    module = "" if isinstance(workflow, (str, Path, Workflow)) else getattr(workflow, "__module__", "")
+    return module.rpartition(".")[0] or module or APP
 
 
 def _tools_of(app: str) -> Registry:
@@ -217,16 +238,17 @@ def _as_json(what: str, value: Any) -> Any:
 
 
 async def _register(
-    deployment: Deployment, known: _Documents, text: str
+    deployment: Deployment, known: _Documents, text: str, functions: set[str]
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and those of its children that are known.
 
     Returns the workflow's name; the signals that any of them accepts, with true if a wait is for it; their
-    nodes with the tools that they call; and the nodes whose replacement a person chooses.
+    nodes with the tools that they call; and the nodes whose replacement a person chooses. Adds the nodes
+    that run functions to `functions`.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
-    name, done = graph.name, {graph.name}
+    name, done, has_all = graph.name, {graph.name}, False
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = _nodes_of(graph), dict[str, bool](), dict[str, set[str]]()
     choosing: set[str] = set()
@@ -239,10 +261,17 @@ async def _register(
         if node.replan is not None:
             parts = (node.replan.plan, *node.replan.calls)
             choosing |= {node.name} if node.replan.by_person else set()
+        if node.function is not None:
+            parts = node.function.calls
+            functions.add(node.name)
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
-        child = "" if graph_name(node.workflow) else node.workflow.partition("@")[0]
-        document = None if not child or child in done else known.named(child)
-        if document is not None:
+        children = ["" if graph_name(node.workflow) else node.workflow.partition("@")[0]]
+        if node.function is not None and not has_all:  # only the function knows which it starts
+            children, has_all = list(known.inputs()), True
+        for child in children:
+            document = None if not child or child in done else known.named(child)
+            if document is None:
+                continue
             done.add(child)
             await deployment.service().register(document, json_only=False)
             todo += _nodes_of(compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS))
@@ -306,14 +335,14 @@ def _answer(node: str, given: ScriptedReply) -> dict[str, Any] | None:
 class _Documents:
     """Workflow documents available to a test: its own and those of the app, by name."""
 
-    def __init__(self, of_app: Sequence[str], given: Sequence[Source]) -> None:
-        self._texts = list(of_app)
+    def __init__(self, of_app: Sequence[str], given: Sequence[Source], registry: Registry) -> None:
+        self._texts, self._registry = list(of_app), registry
         self._texts = [*map(self.text, given), *of_app]
 
     def text(self, source: Source) -> str:
         """Return the text of a document. Raises `NotFound` for an unknown name and a missing file."""
-        if isinstance(source, Workflow):
-            return source.to_yaml()
+        if not isinstance(source, (str, Path)):
+            return text_of(source, self._registry)
         if isinstance(source, Path) or source.endswith(_FILES):
             return _read(Path(source))
         if "\n" in source or source.lstrip().startswith("{"):
@@ -388,4 +417,10 @@ def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
         signature.bind(**dict.fromkeys(given))
     except TypeError as error:
         raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from None
-    return replace(tool, function=function, is_async=inspect.iscoroutinefunction(function), context=context)
+    return replace(
+        tool,
+        function=function,
+        is_async=inspect.iscoroutinefunction(function),
+        context=context,
+        replaces=tool.function,
+    )

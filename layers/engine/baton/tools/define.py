@@ -110,6 +110,10 @@ class Tool:
     reads_json: a type in its hints takes JSON in another way than Python's
     values (strict, `bytes` as base64). keys_may_meet: two keys of an object
     in its result can be the same text in JSON. raises: the codes of errors.
+    document: of a workflow function, the fields of its document. completed:
+    gives the tool with what only all declared tools together say of it, and
+    adds those that it declares by using them.
+    replaces: of a test's stand-in, the function under `@tool`.
     """
 
     spec: ToolSpec
@@ -121,6 +125,9 @@ class Tool:
     raises: Mapping[type[BaseException], str] = field(default_factory=dict)
     reads_json: bool = False
     keys_may_meet: bool = True
+    document: Mapping[str, Any] | None = None
+    completed: Callable[[Tool, dict[str, Tool]], Tool] | None = None
+    replaces: Callable[..., Any] | None = None
 
     @property
     def needs_process(self) -> bool:
@@ -133,6 +140,7 @@ class Registry(Mapping[str, Tool]):
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
+        self._incomplete: list[str] = []
 
     def add(self, tool: Tool) -> None:
         """Add a tool. Raises `ToolError` when another function has this name."""
@@ -140,10 +148,20 @@ class Registry(Mapping[str, Tool]):
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
         self._tools[tool.spec.name] = tool
+        if tool.completed is not None:
+            self._incomplete.append(tool.spec.name)
+
+    def complete(self) -> None:
+        """Complete the tools of which only all tools together say something; raises `ToolError`."""
+        while self._incomplete:
+            tool = self._tools[self._incomplete[-1]]
+            if tool.completed is not None:
+                self._tools[tool.spec.name] = tool.completed(tool, self._tools)
+            self._incomplete.pop()
 
     def specs(self) -> Mapping[str, ToolSpec]:
         """Return the declarations of the tools by name."""
-        return {name: tool.spec for name, tool in self._tools.items()}
+        return {name: self[name].spec for name in self}
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield the impossible references between tools: the tool's name, and the problem."""
@@ -157,9 +175,13 @@ class Registry(Mapping[str, Tool]):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
+        if self._incomplete:
+            self.complete()
         return self._tools[name]
 
     def __iter__(self) -> Iterator[str]:
+        if self._incomplete:
+            self.complete()
         return iter(self._tools)
 
     def __len__(self) -> int:
@@ -318,7 +340,13 @@ def _milliseconds(name: str, timeout: str | float | None) -> int:
 
 
 def _make(
-    function: Callable[..., Any], name: str, version: str, effect: str, timeout_ms: int, abilities: Abilities
+    function: Callable[..., Any],
+    name: str,
+    version: str,
+    effect: str,
+    timeout_ms: int,
+    abilities: Abilities | None,
+    context_type: type = StepContext,
 ) -> Tool:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
@@ -333,7 +361,7 @@ def _make(
             raise ToolError(f"tool `{name}`: parameter `{parameter.name}` has no type hint")
         if parameter.name.startswith("_") or parameter.name == "model_config":
             raise ToolError(f"tool `{name}`: `{parameter.name}` cannot be the name of a parameter")
-        if hints[parameter.name] is StepContext:
+        if hints[parameter.name] is context_type:
             if context:
                 raise ToolError(f"tool `{name}`: `{context}` and `{parameter.name}` both ask for the context")
             context = parameter.name
@@ -347,7 +375,7 @@ def _make(
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
     try:
-        able = abilities.fields(name, effect, shape.takes, hints)
+        able = {} if abilities is None else abilities.fields(name, effect, shape.takes, hints)
     except ValueError as error:
         raise ToolError(f"tool `{name}`: {error}") from error
     spec = ToolSpec(

@@ -123,8 +123,11 @@ class RaisedElsewhere(Exception):
         self.evidence = evidence
 
 
-def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
-    """Return the function's arguments as the types of its hints. Raises `StepFailure`."""
+def bind(tool: Tool, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Return the function's arguments as the types of its hints, and the `context` that it asks for.
+
+    Raises `StepFailure`.
+    """
     try:
         if tool.reads_json:
             valid = tool.parameters.model_validate_json(_encode(dict(arguments)))

@@ -107,10 +107,11 @@ def _is_news(event: Event, *, asked: bool) -> bool:
 
 
 class AgentWords:
-    """Memory of the tool of each call: most events of a call contain only its number."""
+    """Memory of the tool of each call and of the label of each operation: most events have only the item."""
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str, str], str] = {}
+        self._labels: dict[tuple[str, str, str], str] = {}
 
     def of(self, event: Event) -> EventSentence | None:
         """Return the sentence of an agent's event, or None for other events."""
@@ -126,6 +127,12 @@ class AgentWords:
             return f"{item_words(turn_item(event['turn']))} begins{more}", frozenset(
                 ("turn", "heard", "segments", "used")
             )
+        if kind == "operations_began":
+            return self._operations(event)
+        if kind == "function_closed":
+            return "returns", frozenset(["heard"])
+        if kind == "function_began":
+            return "begins", frozenset(["at"])
         if kind == "agent_began":
             return _turn_began(event)
         if kind == "agent_closed":
@@ -137,18 +144,44 @@ class AgentWords:
             return None
         return of_item(event) if is_index(str(event["item"])) else self._of_item(event)
 
+    def _operations(self, event: Event) -> EventSentence:
+        """Return the operations that a function asks for, and those that it has left."""
+        asked = event.get("operations") or ()
+        names = {str(one["item"]): str(one.get("label") or one["item"]) for one in asked}
+        self._labels |= {(*_place(event), item): name for item, name in names.items()}
+        tools = (f" ({one['tool']})" if one.get("tool") else "" for one in asked)
+        calls = ", ".join(name + tool for name, tool in zip(names.values(), tools, strict=True))
+        left = ", ".join(self._label(event, item) for item in event.get("left") or ())
+        words = ["begins again from its checkpoint"] if event.get("checkpoint") else []
+        words += [f"asks for {calls}"] if calls else []
+        words += [f"stops {left}"] if left else []
+        known = frozenset(("at", "heard", "operations", "left", "segments", "checkpoints"))
+        return cut("; ".join(words) or "waits for its other operations", _MOST), known
+
+    def labelled(self, event: Event) -> Event:
+        """Return an event of a rollback with the label of the operation in place of its item."""
+        item = str(event.get("item") or "")
+        subject = subject_item(item)
+        if (label := self._labels.get((*_place(event), subject))) is None:
+            return event
+        return {**event, "item": item.removesuffix(subject) + label}
+
+    def _label(self, event: Event, item: str) -> str:
+        return self._labels.get((*_place(event), item), item)
+
     def _of_item(self, event: Event) -> EventSentence:
         item, output = str(event["item"]), event.get("output") or {}
+        label = self._labels.get((*_place(event), item), "")
         tool = "" if is_turn(item) else event.get("tool") or self._tools.get((*_place(event), item), "")
-        name, known = item_words(item, tool), {"item", "tool"}
+        name, known = label or item_words(item, tool), {"item", "tool"}
         if failure := event.get("failure"):
-            told = ", and the model is told" if event.get("is_result") else ""
+            told = ", and the model is told" if event.get("is_result") and not label else ""
             words = f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
             return f"{name} has failed{told}: {words}", frozenset((*known, "failure", "is_result"))
         if "v" not in output:
             return name, frozenset(known)
         said = output["v"]
-        if not is_turn(item):
+        if label or not is_turn(item):
             return f"{name}: {_short(said)}", frozenset((*known, "output"))
         words = _answer(said) if isinstance(said, Mapping) else _short(said)
         return f"{name} {words}", frozenset((*known, "output"))
@@ -429,7 +462,7 @@ class EventWords:
             return lost, frozenset(["lost", "name"])
         if event.get("sent"):
             return _sent(event)
-        if (undoing := of(event)) is not None:
+        if (undoing := of(self._agents.labelled(event))) is not None:
             return undoing
         words = _WORDS.get(str(event.get("kind")))
         of_agent = self._agents.of(event)

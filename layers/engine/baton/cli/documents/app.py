@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +121,7 @@ def documents(app: ModuleType) -> list[Path]:
 
 
 # `sagas.dinner`, but no name of a document.
+_is_name = re.compile("[a-z][a-z0-9-]*").fullmatch
 _DOTTED = re.compile(r"(?!.*\.(?:ya?ml|json)$)[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
@@ -139,31 +140,82 @@ def read_file(file: Path) -> Source:
 
 
 def read_source(given: str, app: str) -> Source:
-    """Return the source in a file, or the `Workflow` at `module:attribute`. Raises `CommandFailed`."""
+    """Return the source in a file, at `module:attribute`, or of the application's workflow of that name.
+
+    Raises `CommandFailed`.
+    """
     file = Path(given)
     if file.suffix == ".py" or (_DOTTED.fullmatch(given) and not file.exists()):
         raise _no_document(file, app)
-    if ":" not in given or file.exists():
+    if file.exists():
         return read_file(file)
+    if ":" not in given:
+        return _named(given, app) or read_file(file)
     load_app(app)  # puts the application on the path
-    from baton.builder.found import load_workflow
+    from baton.builder.found import load_document
     from baton.errors import UserError
 
     try:
-        return Source(given, load_workflow(given).to_yaml())
+        return Source(given, load_document(given))
     except UserError as error:
         raise CommandFailed(USAGE, f"{given}: {error.detail}", *_lines(error)) from error
     except Exception as error:
         raise import_failure(given.partition(":")[0], error, app) from error
 
 
+def _named(name: str, app: str) -> Source | None:
+    """Return the workflow of an application with this name, None if there can be none.
+
+    Raises `CommandFailed` for an unknown name.
+    """
+    from baton.core.expressions import nearest
+
+    known: dict[str | None, Source] = {}
+    if _is_name(name):
+        with suppress(CommandFailed):  # then only files can be meant
+            known = {workflow_name(source): source for source in sources_of(load_app(app))}
+    if not known:
+        return None
+    if name not in known:
+        names = sorted(one for one in known if one)
+        hint = nearest(name, names) or f"The workflows of {app} are: {', '.join(names)}"
+        raise CommandFailed(USAGE, f"there is no file {name}, and {app} has no workflow {name}", hint)
+    return known[name]
+
+
+def workflow_name(source: Source) -> str | None:
+    """Return the name of a document's workflow, or None if it is unreadable or has none."""
+    from baton.core.documents.text import parse_document
+    from baton.errors import MalformedDocument
+
+    try:
+        value = parse_document(source.text, json_only=source.is_json).value
+    except MalformedDocument:
+        return None
+    name = value.get("name") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def sources_at(given: Sequence[str], app: str) -> list[Source]:
+    """Return the sources at these places; without any, all of the application. Raises `CommandFailed`."""
+    if given:
+        return [read_source(one, app) for one in given]
+    found = sources_of(load_app(app))
+    if not found:
+        raise CommandFailed(USAGE, f"{app} has no workflow", "Put a .yaml file or a function into it.")
+    return found
+
+
 def sources_of(app: ModuleType) -> list[Source]:
     """Return all documents of an application, those in files first. Raises `CommandFailed`."""
     from baton.builder.found import documents as built
+    from baton.builder.found import python_workflows
     from baton.errors import UserError
 
     try:
-        made = [Source(_address(app, name), text) for name, text in built(app).items()]
+        texts = built(app)
+        addresses = {name: address for address, name, _ in reversed([*python_workflows(app)])}
+        made = [Source(addresses[name], text) for name, text in texts.items()]
     except UserError as error:
         raise CommandFailed(USAGE, error.detail, *_lines(error)) from error
     here = Path.cwd()
@@ -171,27 +223,10 @@ def sources_of(app: ModuleType) -> list[Source]:
     return [read_file(file) for file in files] + made
 
 
-def _address(app: ModuleType, name: str) -> str:
-    """Return the first address of the workflow with this name in the application."""
-    from baton.tools.define import modules_of
-
-    found = (
-        address for module in modules_of(app.__name__) for address, its in _workflows(module) if its == name
-    )
-    return next(found)
-
-
-def _workflows(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield address and name of each workflow of a module."""
-    from baton.builder import Workflow
-
-    for attribute, value in vars(module).items():
-        if isinstance(value, Workflow):
-            yield f"{module.__name__}:{attribute}", value.name
-
-
 def _no_document(given: Path, app: str) -> CommandFailed:
     """Return the failure for a Python file or a module without the workflow, with the correct form."""
+    from baton.builder.found import workflows_in
+
     is_python = given.suffix == ".py"
     name = str(given)
     if is_python:
@@ -200,9 +235,9 @@ def _no_document(given: Path, app: str) -> CommandFailed:
     with suppress(CommandFailed):  # then there is no module to look into
         load_app(app)
     module = sys.modules.get(name)
-    found = sorted(address for address, _ in _workflows(module)) if module else []
+    found = sorted(workflows_in(module)) if module else []
     write = f"{name if module else 'MODULE'}:NAME"
-    right = f"A workflow that is built in Python is written {write}."
+    right = f"A workflow in Python is written {write}."
     if not is_python:
         message = f"there is no file {given}"
     elif given.exists():

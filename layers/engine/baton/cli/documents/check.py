@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.documents.app import Source, app_option, load_app, read_file, read_source, sources_of
+from baton.cli.documents.app import Source, app_option, load_app, read_file, sources_at, sources_of
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
@@ -175,10 +175,11 @@ class Report:
 def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, as_json: bool) -> None:
     """Find all problems of workflow documents and draw their graphs, without any API.
 
-    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. With --json: a list with
-    the problems, nodes and edges of each.
+    A document is a file, a workflow in Python (`sagas.dinner:evening`), or the name of a workflow of the
+    application. Without any, all of the application. With --json: a list with the problems, nodes and edges
+    of each.
     """
-    reports = compile_locally([read_source(document, app) for document in documents], app)
+    reports = compile_locally(sources_at(documents, app), app)
     if as_json:
         print_json([report.document() for report in reports])
     else:
@@ -254,12 +255,33 @@ def _compiled(
         notes=(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
+            *_notes_of_functions(graph),
         ),
         on_failure=_on_failure({name: asdict(foretold(one)) for name, one in programs.items()})
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),
     )
+
+
+def _notes_of_functions(graph: Graph) -> list[str]:
+    """Return notes about the code of the functions that a workflow runs."""
+    names = [node.function.name for node in graph.nodes if node.function is not None]
+    if not names:
+        return []
+    from baton.tools.define import REGISTRY
+    from baton.tools.functions.notes import function_notes
+
+    return [note for name in names for note in function_notes(REGISTRY[name], REGISTRY)]
+
+
+def _calls_of_functions(graph: Mapping[str, Any]) -> list[str]:
+    """Return a line for each function of a workflow: the tools that its code names."""
+    return [
+        f"{one['name']} may call: {', '.join(one['tools']) or 'no tool'}"
+        for one in graph["nodes"]
+        if one.get("function")
+    ]
 
 
 def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -315,7 +337,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
             click.echo(plain(f"when a saga has failed: {shape.handler}"))
         if rules := report.graph["risk"]:
             click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
-        for one in report.models:
-            click.echo(plain(model_line(one)))
+        for line in (*_calls_of_functions(report.graph), *map(model_line, report.models)):
+            click.echo(plain(line))
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.documents.app import Source, app_option, load_app, read_source
+from baton.cli.documents.app import Source, app_option, load_app, sources_at, workflow_name
 from baton.cli.documents.check import Report, children_first, compile_locally, drawing, off_note, tools_off
 from baton.cli.terminal.completion import complete_workflows, documents_argument
 from baton.cli.terminal.shared import (
@@ -44,10 +44,11 @@ def deploy_workflow(
 ) -> None:
     """Check workflow documents and register them. With --json: a line for each.
 
-    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. A registered document changes
-    nothing. If one has problems here, none is sent. Children are sent before their parents.
+    A document is a file, a workflow in Python (`sagas.dinner:evening`), or the name of a workflow of the
+    application. Without any, all of the application. A registered document changes nothing. If one has
+    problems here, none is sent. Children are sent before their parents.
     """
-    sources = [read_source(document, app) for document in documents]
+    sources = sources_at(documents, app)
     reports = [] if no_check else _check(sources, app, as_json)
     sources = children_first(sources, {report.file: (report.name, report.starts) for report in reports})
 
@@ -222,19 +223,6 @@ async def take_up(api: Api, sources: Sequence[Source], app: str) -> str:
         + (f"; not registered: {', '.join(refused)}" if refused else "")
         + "."
     )
-
-
-def workflow_name(source: Source) -> str | None:
-    """Return the name of a document's workflow, or None if it is unreadable or has none."""
-    from baton.core.documents.text import parse_document
-    from baton.errors import MalformedDocument
-
-    try:
-        value = parse_document(source.text, json_only=source.is_json).value
-    except MalformedDocument:
-        return None
-    name = value.get("name") if isinstance(value, dict) else None
-    return name if isinstance(name, str) else None
 
 
 async def _tell_broken(api: Api, source: Source, app: str) -> None:

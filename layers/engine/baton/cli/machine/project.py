@@ -27,6 +27,7 @@ _SHOWN = {
     "README.md": "what is where",
     "baton.toml": "what it needs from its deployment",
     "layers/app/sagas/order.yaml": "a workflow",
+    "layers/app/sagas/workflows.py": "a workflow",
     "layers/app/sagas/order.py": "its tools",
     "tests/test_order.py": "its tests",
 }
@@ -37,18 +38,19 @@ _SHOWN = {
 @click.option(
     "--ci", type=click.Choice(["github"]), help="Add a file for this service of continuous integration."
 )
+@click.option("--functions", is_flag=True, help="The workflow is a Python function instead of a document.")
 @json_option
-def new(directory: Path, ci: str | None, as_json: bool) -> None:
+def new(directory: Path, ci: str | None, functions: bool, as_json: bool) -> None:
     """Create a project of your own.
 
     DIRECTORY is created, and its last part is the project's name, such as my-sagas: a workflow with its
     tools, tests that pass, and everything that is needed to run it on this machine and to deploy it.
     """
     from baton.project.deployment import SourceError
-    from baton.scaffold.make import CannotMakeError, make_project
+    from baton.scaffold.make import DOCUMENT, FUNCTION, CannotMakeError, make_project
 
     try:
-        project = make_project(directory, ci or "")
+        project = make_project(directory, ci or "", workflow=FUNCTION if functions else DOCUMENT)
     except CannotMakeError as error:
         raise CommandFailed(USAGE, str(error), error.hint) from error
     except SourceError as error:
@@ -65,8 +67,9 @@ def new(directory: Path, ci: str | None, as_json: bool) -> None:
         )
         return
     click.echo(plain(f"{project.name} is made, in {project.folder}:"))
-    width = max(map(len, _SHOWN))
-    for path, what in _SHOWN.items():
+    shown = {path: what for path, what in _SHOWN.items() if path in project.files}
+    width = max(map(len, shown))
+    for path, what in shown.items():
         click.echo(f"  {path:<{width}}  {what}")
     click.echo(f"  … {len(project.files)} files in all\n\nNext:")
     for step in steps:

@@ -119,7 +119,6 @@ workflow_argument = click.argument("workflow", shell_complete=complete_workflows
 documents_argument = click.argument(
     "documents",
     nargs=-1,
-    required=True,
-    metavar="FILE|MODULE:ATTRIBUTE...",
+    metavar="[FILE|MODULE:ATTRIBUTE|NAME]...",
     shell_complete=_complete_documents,
 )

@@ -259,10 +259,8 @@ class _Unfit(Exception):
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    try:
-        from cel_expr_python import cel  # fourteen megabytes, for processes and deployments that need them
-    except ImportError as error:
-        raise _Unfit("conditions in CEL are not installed", model.need("cel-expr-python")) from error
+    from cel_expr_python import cel  # fourteen megabytes, for processes and deployments that need them
+
     names = [_LOOP if name == "loop" else name for name in ALL_VARIABLES]
     return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
 
@@ -334,6 +332,8 @@ def faults(condition: Cel) -> list[Fault]:
     """Return the faults of the expression."""
     try:
         unclear = unclear_division(cel_plan(condition.expression).tree)
+    except ImportError:
+        return [Fault("cel", "conditions in CEL are not installed", model.need("cel-expr-python"))]
     except _Unfit as unfit:
         return [Fault("cel", *unfit.args)]
     return [] if unclear is None else [Fault("cel", *unclear)]

@@ -31,6 +31,7 @@ from baton.core.failures.names import RETRYABLE
 from baton.core.graph.graph import INPUT, OUTER, written_for
 from baton.core.log import events as ev
 from baton.core.log.events import Value
+from baton.core.log.functions import FunctionCall, KnownFunctions
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.scopes import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
 from baton.core.log.slots import Slot, owner_of
@@ -39,7 +40,7 @@ from baton.errors import CorruptLog
 
 
 class LackingError(Exception):
-    """Missing data that a decision needs: blobs and entries to fetch, questions to ask.
+    """Missing data that a decision needs: blobs and entries to fetch, questions to ask, functions to run on.
     Never leaves the core.
     """
 
@@ -48,8 +49,10 @@ class LackingError(Exception):
         needs: Iterable[str] = (),
         questions: Iterable[SandboxQuestion] = (),
         entries: Iterable[int] = (),
+        functions: Iterable[FunctionCall] = (),
     ) -> None:
         super().__init__("something is to be fetched first")
+        self.functions = tuple(functions)
         self.needs = frozenset(needs)
         self.entries = frozenset(entries)
         self.questions = frozenset(questions)
@@ -76,7 +79,7 @@ class FetchedValues(Struct, frozen=True):
     elsewhere, and true if it was over then.
     `entries`: of the log, by version. `standing`: that of the children, once checked. `cancelled`: children
     that were asked to stop, each with true if they take their effects back. `handlers`: failure handlers
-    that were started, or the reason why one cannot be.
+    that were started, or the reason why one cannot be. `functions`: those that this worker has run.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -87,6 +90,7 @@ class FetchedValues(Struct, frozen=True):
     cancelled: Collection[tuple[str, bool]] = ()
     handlers: Mapping[str, ev.Failure | None] = {}
     standing: Standing | None = None
+    functions: KnownFunctions | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Return the references to fetch. Raises `CorruptLog` for an unavailable blob."""

@@ -23,6 +23,7 @@ from baton.core.decide.context import NOTHING, FetchedValues, LackingError
 from baton.core.decide.decision import (
     Decision,
     DecisionBuilder,
+    RunFunctions,
     RunStep,
     SendNotices,
     StopSteps,
@@ -348,6 +349,8 @@ def _schedule(builder: DecisionBuilder) -> Decision:
         builder, late_last(builder.state, builder.run) if program.has_late else builder.run
     )
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
+    if builder.functions:
+        commands = (RunFunctions(tuple(builder.functions)), *commands)
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
 

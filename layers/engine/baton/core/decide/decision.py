@@ -28,6 +28,7 @@ from baton.core.graph.graph import INPUT, Cap, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
+from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
 from baton.core.log.scopes import act_digest
 from baton.core.log.slots import Slot, owner_of
@@ -103,6 +104,13 @@ class JudgeConditions(Command, frozen=True):
 
     when: ClassVar[When] = "first"
     questions: frozenset[SandboxQuestion]
+
+
+class RunFunctions(Command, frozen=True):
+    """Let functions run on until they wait for operations or are over."""
+
+    when: ClassVar[When] = "first"
+    calls: tuple[FunctionCall, ...]
 
 
 class LookAtStanding(Command, frozen=True):
@@ -200,7 +208,9 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
 
 
 def missing(
-    needs: Collection[str], questions: Collection[SandboxQuestion], entries: Collection[int] = ()
+    needs: Collection[str],
+    questions: Collection[SandboxQuestion],
+    entries: Collection[int] = (),
 ) -> tuple[Command, ...]:
     """Return the commands that fetch the data needed for a decision."""
     fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
@@ -233,6 +243,7 @@ class DecisionBuilder(Struct):
     needs: set[str] = set()
     entries: set[int] = set()
     questions: set[SandboxQuestion] = set()
+    functions: list[FunctionCall] = []
     busy: dict[str, int] | None = None
     """The counts of scheduling.py."""
     bounds: Bounds = DEFAULT
@@ -294,6 +305,7 @@ class DecisionBuilder(Struct):
         self.needs |= error.needs
         self.entries |= error.entries
         self.questions |= error.questions
+        self.functions += error.functions
 
     # ---- what a kind of node gets (core/nodes/base.py)
 
@@ -339,6 +351,12 @@ class DecisionBuilder(Struct):
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         """Return the time of the last poll of the open work, and true if it was over then; else None."""
         return self.found.looked.get(at.slot)
+
+    def ran(self, call: FunctionCall) -> FunctionProgress:
+        known = self.found.functions
+        if known is None or (progress := known.progress(call)) is None:
+            raise LackingError(functions=(call,))
+        return progress
 
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.bounds.money

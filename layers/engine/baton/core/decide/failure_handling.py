@@ -34,7 +34,7 @@ from baton.core.failures.policy import ASK, PRESETS, PolicyChange, PolicyEntry, 
 from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import FUNCTION, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
@@ -186,8 +186,9 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
     if program.is_one_of_many(slot):
         whole = program.nodes[Slot.parse(slot).node]
         return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
-    # The arguments of such a call are a model's.
-    return not (program.keeps_failure(slot) and failure.code == INPUT_INVALID)
+    # The arguments of such a call are a model's, but for those that a function gives.
+    is_of_model = program.keeps_failure(slot) and node.kind != FUNCTION
+    return not (is_of_model and failure.code == INPUT_INVALID)
 
 
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:

@@ -83,7 +83,7 @@ def open_children(state: State) -> list[tuple[str, Child]]:
 
 
 def tell_of_doubts(builder: DecisionBuilder) -> Decision | None:
-    """Return the decision that tells people of steps whose outcome is unknown; None: there is none to tell."""
+    """Return the decision that tells people of steps whose outcome is unknown; None: all are told."""
     found = unknown_outcome_notices(builder.program, builder.state, builder.now)
     told = [ev.NoticeDue(notice=one) for one in found if not is_told(builder.state, one.key)]
     return Decision(record=tuple(told)) if told else None

@@ -228,7 +228,7 @@ def fail(
     """Fail the step with a failure outside of an attempt; the event includes the last attempt, if any."""
     context = builder.context(at.slot)
     settled = failed_outside(context, failure, builder.now, by=by)
-    if at.node.each is not None:
+    if at.node.each is not None or at.node.function is not None:
         settled = failure_handling.final(context, settled)
     if first is not None:
         builder.note(first)

@@ -20,6 +20,7 @@ from baton.core.decide.program import FAILS, PENDING, SKIPPED
 from baton.core.decide.retries import fail, go_on, has_paused, is_late, leave, may_try_again, stop_late
 from baton.core.decide.transitions import RouteError, catching_rule, check_output, done, settle_skipped
 from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, map_end, stopped_notices
+from baton.core.failures.codes import DEFECTS
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -569,7 +570,7 @@ def _ended_by_stop(builder: DecisionBuilder, at: Activation, said: Ended) -> Non
 
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
-    if said.is_attempt and at.node.failures:
+    if said.is_attempt and (at.node.failures or said.failure.code in DEFECTS):
         failure_handling.handle(builder, at, said.failure)
         return
     fail(builder, at, said.failure, said.first, by=said.by)
@@ -591,6 +592,10 @@ def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     event = said.event
     if isinstance(event, ev.MapEnded):
         event = map_end(builder.program, builder.state, event, at.slot)
+    for item in event.left:
+        context = builder.context(at.place.child(item).text)
+        for one in list(stopped_notices(context, builder.now, builder.running)):
+            builder.note(one)
     builder.note(event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))

@@ -74,6 +74,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     undo: str = ""
     breaker: str = ""
     in_doubt: str = ""
+    calls: tuple[str, ...] | None = None
 
     @property
     def may_ask(self) -> bool:

@@ -85,6 +85,10 @@ _ENGINE: dict[str, Code] = {
     # ---- tools
     "tool_error": Code(UNKNOWN, "The tool raised an error.", "Read the message; the worker's log says where it was raised."),
     "tool_defect": Code(PERMANENT, "The tool raised an error that says that its code is wrong.", "Correct the tool at the line that the message names, and deploy it: the saga goes on by itself."),
+    "function_defect": Code(PERMANENT, "The workflow function has a mistake in its code.", "Correct the function at the line that the message names, and deploy it: the saga goes on by itself."),
+    "function_blocks": Code(PERMANENT, "The workflow function computes for too long between two operations.", "Put what takes long into a step, and deploy it: the saga goes on by itself."),
+    "function_changed": Code(PERMANENT, "The workflow function asks for other operations than the saga has done.", "Deploy code that asks for the operations that the message names, in that order: the saga goes on by itself."),
+    "tool_not_listed": Code(PERMANENT, "The workflow function calls a tool that its code did not name when it was registered.", "Name the tool in `@workflow(…, tools=[…])`, and deploy it."),
     "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
     "breaker_open": Code(TRANSIENT, "The target of the call is down, and calls to it are held back.", "Wait: the step goes on when the target answers again. `baton breakers show` says what is wrong; a failover policy for this code says what is done instead."),
     "callback_over": Code(PERMANENT, "The saga no longer waits for the external work.", "Stop that work; the message says why."),
@@ -216,6 +220,7 @@ def advice_for(code: str) -> FailureAdvice:
 
 
 TOOL_DEFECT, INPUT_INVALID = "tool_defect", "input_invalid"
+FUNCTION_DEFECT, FUNCTION_CHANGED, FUNCTION_BLOCKS = "function_defect", "function_changed", "function_blocks"
 
 DEFECTS: Mapping[str, str] = {
     INPUT_INVALID: "The arguments of a call do not fit the parameters of its tool.",
@@ -223,6 +228,9 @@ DEFECTS: Mapping[str, str] = {
     "output_invalid": "The result of a tool does not match the `output_schema` of its node.",
     "tool_missing": "The tool is not in the deployment.",
     TOOL_DEFECT: "The tool raised one of the errors of Python below.",
+    FUNCTION_DEFECT: "A workflow function raised one of these errors, or waits for what is no operation.",
+    FUNCTION_BLOCKS: "A workflow function computes for more than 10 s between two operations.",
+    FUNCTION_CHANGED: "A workflow function asks for other operations than the log has.",
 }
 """Defects of code, each with a description."""
 

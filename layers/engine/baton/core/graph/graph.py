@@ -95,6 +95,8 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 
 
 FORMAT = 1
+FUNCTION = "function"
+"""The kind of a node that runs a Python function, and of the steps in it."""
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -270,6 +272,7 @@ class Node(_Part, frozen=True, kw_only=True):
     verified: bool = (
         False  # its tool is idempotent, and names another one that can look whether a call has happened
     )
+    function: FunctionParts | None = None  # the code that the node runs
 
     @property
     def work(self) -> Node:
@@ -302,7 +305,7 @@ class Node(_Part, frozen=True, kw_only=True):
             return self.undo.get(tool)
         if self.each is not None:
             return self.each.do.undo.get(tool)
-        parts = self.agent or self.replan
+        parts = self.agent or self.replan or self.function
         if parts is None or self.stays:
             return None
         return next((call.undo[tool] for call in parts.calls if tool in call.undo), None)
@@ -310,7 +313,7 @@ class Node(_Part, frozen=True, kw_only=True):
     @property
     def has_reversible(self) -> bool:
         """True if an inverse exists for any of the node's work."""
-        parts = self.agent or self.replan
+        parts = self.agent or self.replan or self.function
         if self.each is not None:
             return bool(self.each.do.undo)
         return bool(self.undo) or (
@@ -372,6 +375,20 @@ class AgentParts(_Part, frozen=True, kw_only=True):
     calls_in_all: int
     tokens: int = 0
     repeatable: tuple[str, ...] = ()
+
+
+class FunctionParts(_Part, frozen=True, kw_only=True):
+    """Python function that a node runs: its `name`, and one step for each tool that it may call."""
+
+    name: str
+    calls: tuple[Node, ...] = ()
+
+    def call(self, tool: str) -> Node | None:
+        """Return the step of a tool; None if the function may not call it."""
+        for call in self.calls:
+            if call.tool == tool:
+                return call
+        return None
 
 
 class ReplanParts(_Part, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
+from baton.core.log.functions import FunctionClosed, OperationsBegan
 from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.records import (
     About,
@@ -61,6 +62,7 @@ from baton.core.log.work import (
     CallbackHeartbeat,
     CallbackOpened,
     ChildOpened,
+    FunctionBegan,
     MapBegan,
     Opens,
     QuestionClaimed,
@@ -93,6 +95,8 @@ __all__ = [
     "ChildrenAbandoned",
     "Failure",
     "Forked",
+    "FunctionBegan",
+    "FunctionClosed",
     "GaveUp",
     "Gives",
     "ItemsBegan",
@@ -112,6 +116,7 @@ __all__ = [
     "NoticeDue",
     "NoticesSent",
     "Opens",
+    "OperationsBegan",
     "Parked",
     "QuestionClaimed",
     "QuestionClosed",
@@ -594,8 +599,8 @@ class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_
 FORMAT = 1
 
 
-Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan
-Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed
+Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan | FunctionBegan
+Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed | FunctionClosed
 Attempted = StepSucceeded | StepFailed | AttemptFailed | StepInterrupted | CallbackOpened
 Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
@@ -607,6 +612,7 @@ Moving = (
     | MapStopped
     | MapEnded
     | ChildOverdue
+    | OperationsBegan
 )
 Event = (
     SagaStarted
@@ -641,6 +647,9 @@ Event = (
     | MapStopped
     | MapClosed
     | MapEnded
+    | FunctionBegan
+    | OperationsBegan
+    | FunctionClosed
     | ReplanBegan
     | AlternativeBegan
     | ReplanEnded

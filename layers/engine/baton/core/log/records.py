@@ -383,6 +383,21 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
         """True if items of a map that is done have yet to begin."""
         return False
 
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The items that are stopped, because their node goes on without them."""
+        return ()
+
+    @property
+    def failure(self) -> Failure | None:
+        """The failure that the event tells of."""
+        return None
+
+    @property
+    def paused(self) -> Paused | None:
+        """The start of the next round of a loop, if that is not at once."""
+        return None
+
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     """Base class of the events about one slot.
@@ -492,6 +507,10 @@ class Work(msgspec.Struct, frozen=True):
         they do.
         """
         return False
+
+    def with_ended(self, event: Settles) -> Self:
+        """Return the work after the end of one of its items, if it keeps its own list of them."""
+        return self
 
     def hears(self, child: str) -> bool:
         """Return true if the work waits for the end of this child saga."""

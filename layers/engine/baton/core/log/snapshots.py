@@ -23,6 +23,7 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
+from baton.core.log.functions import AskedOperation, Heard, RunningFunction
 from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Escalation, Option, Paused, Response, SharedLimit, Takeover
 from baton.core.log.records import Segment as Transcribed
@@ -80,6 +81,7 @@ PARTS = (
     *(Question, Option, Takeover, Escalation, Shown, Callback, Response, Paused),
     *(Agent, Turn, Transcribed, Progress),
     *(Map, Replanning, MadeCall),
+    *(RunningFunction, AskedOperation, Heard),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.expressions import duration_text, iso
+from baton.core.log.functions import RunningFunction
 from baton.core.log.records import About, Ask, Child, Gives, Response, Value, Work
 from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
@@ -137,7 +138,7 @@ def responses_left(
     ]
 
 
-Open = Wait | Child | Question | Callback | Agent | Replanning | Map
+Open = Wait | Child | Question | Callback | Agent | Replanning | Map | RunningFunction
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:
@@ -383,6 +384,21 @@ class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=
     @property
     def words(self) -> str:
         return f"its {self.size:,} items"
+
+
+class FunctionBegan(Opens, frozen=True, tag="function_began", omit_defaults=True, kw_only=True):
+    """A function began, with its arguments."""
+
+    made = ("given",)
+    given: Value
+    at: int
+
+    def work(self) -> Open:
+        return RunningFunction(given=self.given, began=self.at)
+
+    @property
+    def words(self) -> str:
+        return "what it returns"
 
 
 class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):

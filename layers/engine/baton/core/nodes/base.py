@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
@@ -213,6 +214,9 @@ class NodeContext(Protocol):
         """Return the time when this worker last polled work elsewhere, and true if that was reported over
         then. None: not yet.
         """
+
+    def ran(self, call: FunctionCall) -> FunctionProgress:
+        """Return how far a function has run with the results of the call."""
 
     def may_spend(self, at: Activation) -> bool:
         """Return true if the money suffices for the node now. If not, the node is asked again when it may."""

@@ -7,6 +7,7 @@ from baton.core.nodes.base import Kind
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.end import EndKind
 from baton.core.nodes.fail import FailKind
+from baton.core.nodes.function import FunctionKind
 from baton.core.nodes.human import HumanKind
 from baton.core.nodes.map import MapKind
 from baton.core.nodes.model import ModelKind
@@ -27,5 +28,6 @@ _ALL = (
     ModelKind(),
     AgentKind(),
     MapKind(),
+    FunctionKind(),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -30,7 +30,7 @@ AskedFor = Annotated[
     Annotated[str, Meta(extra_json_schema={"enum": list(QUESTIONS)})] | None,
     "For the type `error`: kind of answer that the person is asked for, which is the `question` of the workflow's rule for the failure. Null for other types.",
 ]
-LABEL = "Label of the item, such as `turn 2, call 1 (table.hold)`."
+LABEL = "Label of the item, such as `turn 2, call 1 (table.hold)`, or `notify[3]/send` of a function."
 ITEM = "Item that the node processes, such as `t2-0` for the first call of an agent's second turn."
 CLASS_OF = (
     "Class of the failure: transient, recoverable, user_resolvable, permanent, catastrophic or unknown."

@@ -258,6 +258,13 @@ def rounds_of(story: Story, name: str, room: int) -> list[ExplainedRound]:
     return shown
 
 
+def place_text(story: Story, slot: str) -> str:
+    """Return the explanation of one slot."""
+    place = story.places[slot]
+    reasons = Reasons(story)
+    return _open(reasons, place).text if place.end is None else _step(reasons, story, place).text
+
+
 def _size(value: Any) -> int:
     return len(msgspec.json.encode(value))
 

@@ -46,6 +46,7 @@ from baton.core.read.places import (
 )
 from baton.core.read.views import stopping_in_words
 
+_Begins = ev.NodeBegan | ev.ItemsBegan | ev.OperationsBegan
 _OfPlace = (
     ev.AttemptFailed
     | ev.StrategyChosen
@@ -148,7 +149,7 @@ class Story:
             self.places[event.slot].opened = event
         elif isinstance(event, _OfPlace):
             self._see_tried(event, before, after, when)
-        elif isinstance(event, ev.NodeBegan | ev.ItemsBegan) and len(after.items) > len(before.items):
+        elif isinstance(event, _Begins) and not after.items.keys() <= before.items.keys():
             self._begin(event, after, when)
         elif isinstance(event, ev.Moving):
             item, text = self._kind(event.node).says(event)
@@ -159,7 +160,7 @@ class Story:
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or SagaFailure("", event.failure, when)
 
-    def _begin(self, event: ev.NodeBegan | ev.ItemsBegan, after: State, when: Moment) -> None:
+    def _begin(self, event: _Begins, after: State, when: Moment) -> None:
         owner = Slot.parse(event.slot).owner
         for item in (event.item,) if isinstance(event, ev.NodeBegan) else event.items:
             slot = Slot.parse(owner).child(item).text

@@ -286,6 +286,7 @@ class ActiveNode(View):
     failed: Annotated[int | UnsetType, "For a map: number of items that have failed."] = UNSET
     late: Annotated[bool | UnsetType, "True if the map no longer waits for the items that are left."] = UNSET
     ended_since: Annotated[int | UnsetType, "For a late map: number of items that have ended since."] = UNSET
+    results: Annotated[int | UnsetType, "For a function: number of results that it has received."] = UNSET
     waits_for: Annotated[list[str] | UnsetType, "Nodes whose edges into this node are not decided."] = UNSET
 
 

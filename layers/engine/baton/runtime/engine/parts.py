@@ -51,6 +51,7 @@ from baton.runtime.steps.steps import Steps
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
     from baton.core.failures import breakers
+    from baton.ports.functions import WorkflowFunctions
     from baton.ports.models import Models, Spans
     from baton.runtime.people import links
     from baton.runtime.starting import children, start
@@ -86,6 +87,8 @@ class Engine:
     watch: Watch | None = None
     meter: Meter | None = None
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
+    functions: WorkflowFunctions | None = None
+    """Workflows of the application that are Python functions; None: none."""
     models: Models | None = None
     """Models that may be called; None: none."""
     spans: Spans | None = None
@@ -160,7 +163,7 @@ class InvocationScope:
         self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
-        self.models = engine.models
+        self.models, self.functions, self.meter = engine.models, engine.functions, engine.meter
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
@@ -216,7 +219,7 @@ class InvocationScope:
     @cached_property
     def catalog(self) -> Catalog:
         """Workflows, through the calls of this invocation."""
-        return self._engine.catalog.through(self.call)
+        return self._engine.catalog.through(self.call, self.functions)
 
     @cached_property
     def leases(self) -> Leases:

@@ -189,7 +189,8 @@ def check_signal(opened: Opened, name: str) -> None:
     """Raise `NotFound` if no node of the workflow, and no open work, waits for a signal of this name."""
     waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
     expected = {one.signal for one in waits if one.signal}
-    if name not in expected:
+    # The signals of a function are known when it waits for them.
+    if name not in expected and not any(node.function for node in opened.program.graph.nodes):
         hint = nearest(name, expected) or ("it waits for none" if not expected else "")
         workflow = opened.history.state.origin.workflow
         raise NotFound(with_hint(f"workflow `{workflow}` waits for no signal `{name}`", hint))

@@ -28,6 +28,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
+from baton.ports.functions import WorkflowFunctions
 from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
 
@@ -76,7 +77,9 @@ class Catalog:
         newest: OrderedDict[tuple[str, str], _Newest] | None = None,
         *,
         limits: Limits | None = None,
+        functions: WorkflowFunctions | None = None,
     ) -> None:
+        self._functions = functions
         self._definitions = definitions
         self._blobs = blobs
         self._clock = clock
@@ -85,9 +88,9 @@ class Catalog:
         self._newest = OrderedDict() if newest is None else newest
         self._limits = limits or Limits()
 
-    def through(self, call: StoreRetrier) -> Catalog:
+    def through(self, call: StoreRetrier, functions: WorkflowFunctions | None = None) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
-        return Catalog(*known, limits=self._limits)
+        return Catalog(*known, limits=self._limits, functions=functions)
 
     @property
     def _io(self) -> StoreRetrier:
@@ -257,6 +260,8 @@ class Catalog:
                 self._limits.step_timeout_ms,
                 self._limits.build,
             )
+            if self._functions is not None and any(node.function for node in program.graph.nodes):
+                program = self._programs[key] = _completed(program, self._functions)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
@@ -266,6 +271,14 @@ def _inner(definition: Definition, graph: str) -> Definition:
     """Return the definition that stands for a graph in the document of a definition."""
     name = inner_name(definition.name, graph)
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
+
+
+def _completed(program: Program, functions: WorkflowFunctions) -> Program:
+    """Return the program with the tools that the deployed code of its functions names, too."""
+    graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
+    if graph is program.graph:
+        return program
+    return Program(graph, program.kinds, program.most_hops, program.skew_ms, *its)
 
 
 def program_of(

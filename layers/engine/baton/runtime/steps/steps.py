@@ -23,6 +23,7 @@ from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request
 from baton.core.failures import quoted
 from baton.core.failures.codes import is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
+from baton.core.graph.graph import FUNCTION
 from baton.core.limits import DAY_MS
 from baton.core.log.events import Failure, Notice, Response, Value
 from baton.core.log.folding.received import callback_of
@@ -118,7 +119,8 @@ def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
     For a repeatable tool, any item counts.
     """
     place, item = step.place, step.place.item
-    if not is_index(item) and (spec is None or not spec.repeatable):
+    is_own = is_index(item) or step.node.kind == FUNCTION  # each operation is an act of its own
+    if not is_own and (spec is None or not spec.repeatable):
         item = ""
     if place.scope:
         return (*place.iteration, place.item)

@@ -21,6 +21,7 @@ from baton.core.decide.decision import (
     FetchValues,
     JudgeConditions,
     LookAtStanding,
+    RunFunctions,
     RunSteps,
     SendNotices,
     StartHandler,
@@ -59,10 +60,11 @@ from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers
-    from baton.runtime.worker import children
+    from baton.runtime.worker import children, functions
 else:
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
+    functions = OnDemand("baton.runtime.worker.functions")
 
 
 class Loader:
@@ -274,6 +276,7 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     RunSteps: lambda scope, _: StepStarter(scope),
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
     SendNotices: lambda _, log: NoticeSender(log),
+    RunFunctions: lambda scope, _: functions.FunctionRunner(scope),
 }
 
 
@@ -338,6 +341,8 @@ class Runner:
         finally:
             if run is not None and run.notices is not None:
                 run.notices.stop()
+            if run is not None and run.found.functions is not None:
+                functions.close(run)
             self._p.drop(ref)
             await attempts.cancel_all()
             await self._p.drain(ref)

@@ -11,6 +11,7 @@ from baton.core.documents.nodes.agent import Agent
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.child import Child, SubGraph
 from baton.core.documents.nodes.end import End, Fail
+from baton.core.documents.nodes.function import Function
 from baton.core.documents.nodes.human import Human
 from baton.core.documents.nodes.model import AskedModel
 from baton.core.documents.nodes.task import Task
@@ -47,6 +48,7 @@ NODE_TYPES: list[NodeDocument] = [
     Human(),
     AskedModel(),
     Agent(),
+    Function(),
 ]
 SIMPLEST = Task.key
 """The key of the kind that a name in place of a node most likely means."""

@@ -65,8 +65,9 @@ from baton.core.log.folding.whole_folds import (
     stop_saga,
 )
 from baton.core.log.folding.workflow_limits import count_node, pay, with_models
+from baton.core.log.functions import RunningFunction, with_operations
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
-from baton.core.log.slots import owner_of, slot_of
+from baton.core.log.slots import item_slots, owner_of, slot_of
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,
@@ -187,6 +188,11 @@ def _of_item(state: State, event: ev.Settles, slot: str, output: ev.Value | None
     """
     owner = owner_of(slot)
     work = state.open.get(owner)
+    if work is not None and (ended := work.with_ended(event)) is not work:
+        return {
+            "items": {**state.items, slot: output},
+            "open": {**without(state.open, (slot,)), owner: ended},
+        }
     if not isinstance(work, Map) or work.late is None:
         return {"items": {**state.items, slot: output}}
     work = with_late(work, succeeded=not isinstance(event, ev.StepFailed))
@@ -201,7 +207,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     return news
 
 
-def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
+def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.OperationsBegan) -> dict[str, Any]:
     """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
     steps has none.
     """
@@ -362,6 +368,26 @@ def _map_closed(state: State, e: ev.MapClosed) -> State:
     return gone_on(consume(state, e, e.output if e.keep else None, stays=True), e)
 
 
+def _operations_began(state: State, e: ev.OperationsBegan) -> State:
+    """Begin the operations that a function asks for, and drop those that it has heard or left."""
+    owner = e.slot
+    work = state.open.get(owner)
+    if not isinstance(work, RunningFunction) or not work.asked.keys() >= set(e.heard):
+        return state
+    if not work.asked.keys().isdisjoint(e.items):
+        return state
+    items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
+    begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
+    state = replace(state, tokens=without(state.tokens, gone), **_emptied(state, gone, e))
+    return replace(
+        state,
+        tokens={**state.tokens, **{slot: {e.node: True} for slot in begun}},
+        items={**state.items, **dict.fromkeys(begun)},
+        open={**state.open, owner: with_operations(work, e, items)},
+        failing=without(state.failing, (owner,)),
+    )
+
+
 def _forked(state: State, e: ev.Forked) -> State:
     raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
 
@@ -406,6 +432,9 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.MapStopped: map_stopped,
         ev.MapClosed: _map_closed,
         ev.MapEnded: _skipped,
+        ev.FunctionBegan: fold_opened,
+        ev.OperationsBegan: _operations_began,
+        ev.FunctionClosed: _gave,
         ev.ReplanBegan: fold_opened,
         ev.AlternativeBegan: alternative_began,
         ev.ReplanEnded: replan_ended,

@@ -1,0 +1,91 @@
+"""Ports of workflows that are Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Protocol
+
+import msgspec
+
+from baton.core.graph.graph import Graph
+from baton.core.log.records import Failure
+
+
+class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts of the saga for a function of it. `node`: its node. `tools`: the tools that it may call.
+
+    `state`: that of its newest checkpoint, if it has made `checkpoints`.
+    """
+
+    saga: str
+    tenant: str
+    user: str
+    workflow: str
+    slot: str
+    node: str
+    tools: Collection[str] = ()
+    state: Any = None
+    checkpoints: int = 0
+
+
+class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation that a function asks for: a step of `tool`, or what `node` says, with its `arguments`.
+
+    `item` is its name in the log and `label` in words. `digest` is the same for the same request.
+    `attempts` and `timeout_ms` of a step: 0 for those of the tool.
+    """
+
+    item: str
+    label: str
+    digest: str
+    tool: str = ""
+    node: dict[str, Any] = {}
+    arguments: Any = None
+    attempts: int = 0
+    timeout_ms: int = 0
+
+
+class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
+    """The work of a function between two waits: the operations that it asks for, and those that it has left.
+
+    When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`.
+    """
+
+    asked: tuple[OperationRequest, ...] = ()
+    left: tuple[str, ...] = ()
+    is_over: bool = False
+    begins_again: bool = False
+    output: Any = None
+    failure: Failure | None = None
+
+
+class FunctionSession(Protocol):
+    """A function in the memory of this process, between two results."""
+
+    def start(self, at: int) -> FunctionStep:
+        """Run it from its beginning, at this time, until it waits for operations or is over."""
+        ...
+
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+        """Give it the result of an operation, and run it on. `output` is JSON; ignored with a `failure`."""
+        ...
+
+    def close(self) -> None:
+        """Forget it: its coroutines are closed, and ask for nothing more."""
+        ...
+
+
+class WorkflowFunctions(Protocol):
+    """The functions of the deployed application."""
+
+    def complete(self, graph: Graph) -> Graph:
+        """Return a graph with the tools that the deployed code of its functions names besides those that it
+        was registered with.
+        """
+        ...
+
+    def open(self, name: str, arguments: Any, facts: FunctionFacts) -> FunctionSession:
+        """Make a session of a function, which has not started. Raises `StepFailure` for one that is not
+        deployed, or that does not take the arguments.
+        """
+        ...

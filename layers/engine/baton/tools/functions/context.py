@@ -1,0 +1,431 @@
+"""The context of a workflow function: `WorkflowContext`, with the operations that it can ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from inspect import signature
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+import msgspec
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from baton.core.expressions import nearest, parse_duration, parse_time
+from baton.core.log.questions import APPROVAL, DECISION, INPUT
+from baton.ports import StepFailure
+from baton.ports.functions import FunctionFacts, OperationRequest
+from baton.tools.define import Tool
+from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
+
+T = TypeVar("T")
+R = TypeVar("R")
+DAY_MS = 86_400_000
+_is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
+_is_taken = re.compile(r"(undo|t\d+(-|$))").match
+"""Names in the log of an operation's inverse, and of an agent's turns and calls."""
+_is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+MOST_OPEN = 1_000
+"""Most operations of a function that are open at a time."""
+
+
+class BeginsAgain(BaseException):
+    """End of a run of a function that has made a checkpoint."""
+
+
+class Operation(asyncio.Future[T], Generic[T]):
+    """Operation of a saga that a function has asked for; to be awaited, or handed to `asyncio`.
+
+    It has begun, whether it is awaited or not. Cancelling it stops it.
+    """
+
+    item: str = ""
+    is_used: bool = False
+
+    def __await__(self) -> Generator[Any, None, T]:
+        self.is_used = True
+        return super().__await__()
+
+    __iter__ = __await__
+
+    def add_done_callback(self, fn: Any, *, context: Any = None) -> None:
+        self.is_used = True
+        super().add_done_callback(fn, context=context)
+
+
+class WorkflowContext:
+    """The saga of a workflow function: its operations, its time and its randomness.
+
+    A function may run again from its beginning at any `await`, with the same results. So it takes time and
+    randomness from here, and leaves whatever touches the world to operations.
+    """
+
+    def __init__(self, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
+        self._facts = facts
+        self._tools = tools
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._now = 0
+        self._drawn = 0
+        self._path = TaskPath(f"{facts.checkpoints}/" if facts.checkpoints else "")
+        self.checkpointed: list[Any] = []
+        self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
+        self.asked: list[OperationRequest] = []
+        self.left: list[str] = []
+
+    # ---- what it is about
+
+    @property
+    def saga(self) -> str:
+        """Id of the saga."""
+        return self._facts.saga
+
+    @property
+    def user(self) -> str:
+        """User for whom the saga runs."""
+        return self._facts.user
+
+    @property
+    def tenant(self) -> str:
+        """Tenant of the saga."""
+        return self._facts.tenant
+
+    def now(self) -> datetime:
+        """Return the time, in UTC, at which the function got the result that it goes on with."""
+        return datetime.fromtimestamp(self._now / 1_000, UTC)
+
+    def random(self) -> float:
+        """Return a random number in [0, 1), the same one each time that the function runs."""
+        return (self._bits() >> 75) / (1 << 53)
+
+    def uuid(self) -> uuid.UUID:
+        """Return a new random UUID, the same one each time that the function runs."""
+        return uuid.UUID(int=self._bits(), version=4)
+
+    def _bits(self) -> int:
+        self._drawn += 1
+        text = f"{self._facts.tenant}/{self._facts.saga}/{self._facts.slot}/{self._drawn}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+
+    # ---- operations
+
+    @overload
+    def step(
+        self,
+        tool: Callable[..., Coroutine[Any, Any, R]],
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[R]: ...
+    @overload
+    def step(
+        self,
+        tool: Callable[..., R],
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[R]: ...
+    @overload
+    def step(
+        self,
+        tool: str,
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[Any]: ...
+    def step(
+        self,
+        tool: Callable[..., Any] | str,
+        *args: Any,
+        name: str = "",
+        retry: int | None = None,
+        timeout: str | float | None = None,
+        **arguments: Any,
+    ) -> Operation[Any]:
+        """Call a tool with these arguments; the result is that of the tool.
+
+        tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
+        without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it,
+        those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure`.
+        """
+        found = self._tools.get(tool)
+        if found is None:
+            raise FunctionDefect(_unknown(tool))
+        if found.spec.name not in self._facts.tools:
+            text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
+            raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
+        given = _bound(found, args, arguments, dict(zip(_OPTIONS, (name, retry, timeout), strict=True)))
+        if retry is not None and (type(retry) is not int or retry < 1):
+            raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
+        return self._ask(
+            name or (_called(tool) if isinstance(tool, str) else tool.__name__),
+            found,
+            OperationRequest(
+                item="",
+                label="",
+                digest="",
+                tool=found.spec.name,
+                arguments=given,
+                attempts=retry or 0,
+                timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
+            ),
+        )
+
+    def sleep(self, duration: str | float | timedelta, *, name: str = "sleep") -> Operation[None]:
+        """Wait so long: seconds, a text such as `3d`, or a `timedelta`. No worker runs meanwhile."""
+        waits = {"kind": "wait", "wait_ms": _milliseconds("duration", duration)}
+        return self._ask(name, None, _asked(waits))
+
+    def sleep_until(self, time: datetime | str, *, name: str = "sleep") -> Operation[None]:
+        """Wait until a time with an offset. No worker runs meanwhile."""
+        text = time.isoformat() if isinstance(time, datetime) else time
+        try:
+            until = parse_time(text)
+        except ValueError as error:
+            raise FunctionDefect(f"`sleep_until`: {error}") from error
+        waits = {"kind": "wait", "wait_ms": max(until - self._now, 0)}
+        return self._ask(name, None, _asked(waits, until))
+
+    def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
+        """Wait for a signal of this name; the result is its payload. One that came before counts.
+
+        Raises `TimeoutError` when the time is over.
+        """
+        wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
+        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms}
+        return self._ask(signal, None, _asked(waits))
+
+    def ask(
+        self,
+        title: str,
+        *,
+        message: str = "",
+        options: Sequence[str | Mapping[str, Any]] | None = None,
+        schema: Mapping[str, Any] | None = None,
+        details: Any = None,
+        to: Any = None,
+        expires: str | float | timedelta = "24h",
+        risk: str = "",
+        name: str = "ask",
+    ) -> Operation[dict[str, Any]]:
+        """Ask a person, and wait for the answer: `{"answer": …, "data": …, "comment": …, "by": …, "at": …}`.
+
+        Without `options` and `schema` it is an approval; a rejected one raises `StepFailure` with the code
+        `rejected`. The arguments are those of a `human` node in a document.
+        """
+        kind = DECISION if options is not None else INPUT if schema is not None else APPROVAL
+        says = {
+            "title": title,
+            "message": message,
+            "details": details,
+            "to": to,
+            "risk": risk,
+            "options": [{"id": one} if isinstance(one, str) else dict(one) for one in options or ()],
+        }
+        asks = {"type": kind, "says": None, "expires_ms": _milliseconds("expires", expires), "schema": schema}
+        node = {"kind": "human", "asks": asks}
+        given = {key: value for key, value in says.items() if value}
+        return self._ask(name, None, _asked(node, None, _json(given)))
+
+    def call(
+        self,
+        workflow: str,
+        input: Any = None,
+        *,
+        timeout: str | float | timedelta | None = None,
+        name: str = "",
+    ) -> Operation[Any]:
+        """Start a saga of another workflow, `NAME` or `NAME@VERSION`, and wait for its result.
+
+        Raises `StepFailure` with the code `child_failed` if it fails. It is cancelled at its timeout.
+        """
+        timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
+        node = {"kind": "workflow", "workflow": workflow, "timeout_ms": timeout_ms}
+        given = {} if input is None else _json(input)
+        called = name or re.sub(r"\W", "_", workflow.partition("@")[0])
+        return self._ask(called, None, _asked(node, None, given))
+
+    async def map(
+        self,
+        function: Callable[[T], Awaitable[R]],
+        items: Iterable[T],
+        *,
+        concurrency: int = 10,
+        tolerated_failures: int = 0,
+    ) -> list[Any]:
+        """Run `function` for each item, so many at a time; the results in the order of the items.
+
+        Up to `tolerated_failures` items may fail: the list then has their exceptions. One more raises its
+        exception, and stops the others.
+        """
+        places, failed = asyncio.Semaphore(concurrency), 0
+
+        async def one(item: T) -> Any:
+            nonlocal failed
+            async with places:
+                try:
+                    return await function(item)
+                except Exception as error:
+                    failed += 1
+                    if failed > tolerated_failures:
+                        raise
+                    return error
+
+        called = str(getattr(function, "__name__", ""))
+        one.__name__ = called if called.isidentifier() else "map"  # a lambda has no name
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+        return [task.result() for task in tasks]
+
+    @property
+    def state(self) -> Any:
+        """State of the newest checkpoint, as JSON; None before the first."""
+        return self._facts.state
+
+    def checkpoint(self, state: Any) -> NoReturn:
+        """End this run of the function, and begin it again with `state`, which is kept as JSON.
+
+        Its operations until now are over, and are not replayed any more: a function that runs for months
+        makes a checkpoint in each round. No operation may be open.
+        """
+        self.checkpointed.append(_json(state))
+        raise BeginsAgain
+
+    def fail(self, code: str, message: str, *, kind: str = "") -> NoReturn:
+        """Raise `StepFailure`: without an `except`, the saga fails with this code."""
+        raise StepFailure(code, message, kind=kind)
+
+    # ---- how it is run (run.py)
+
+    def begin(self, loop: asyncio.AbstractEventLoop, at: int) -> None:
+        self._loop = loop
+        task_path.set(self._path)
+        self.goes_on(at)
+
+    def goes_on(self, at: int) -> None:
+        self._now = at
+
+    def timer(self, seconds: float) -> asyncio.Future[None]:
+        """Return an operation for a timer of asyncio."""
+        return self.sleep(seconds)
+
+    def _ask(self, name: str, tool: Tool | None, asked: OperationRequest) -> Operation[Any]:
+        if self._loop is None or not self._loop.is_running():
+            raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
+        if not _is_name(name):
+            raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
+        if len(self.open) >= MOST_OPEN:
+            text = f"it has {MOST_OPEN:,} operations open, and no more are possible"
+            raise FunctionDefect(f"{text}: write `context.map(…, concurrency=…)`")
+        here = task_path.get()
+        count = here.number(name)
+        label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
+        item = item_of(label)
+        digest = hashlib.sha256(_encode([asked.tool, asked.node, asked.arguments, asked.digest])).hexdigest()[
+            :16
+        ]
+        operation: Operation[Any] = Operation(loop=self._loop)
+        operation.item = item
+        operation.add_done_callback(self._left)
+        operation.is_used = False
+        self.open[item] = operation, tool
+        self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
+        return operation
+
+    def _left(self, operation: asyncio.Future[Any]) -> None:
+        assert isinstance(operation, Operation)
+        if operation.cancelled() and self.open.pop(operation.item, None) is not None:
+            self.left.append(operation.item)
+
+
+_OPTIONS = [
+    one.name for one in signature(WorkflowContext.step).parameters.values() if one.kind is one.KEYWORD_ONLY
+]
+
+
+def item_of(label: str) -> str:
+    """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
+    item = label.replace("[", "-").replace("]/", "--").replace("/", "--").replace("#", "-")
+    if _is_taken(item):
+        item = f"o-{item}"  # no label gives that: a `-` stands before a number or another one
+    if not _is_item(item):
+        item = f"{re.sub('[^A-Za-z0-9_-]', '-', item)[:40]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+    return item
+
+
+def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> OperationRequest:
+    return OperationRequest(
+        item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments
+    )
+
+
+def _json(value: Any) -> Any:
+    try:
+        return to_jsonable_python(value)
+    except Exception as error:  # a type's own code runs in there
+        raise FunctionDefect(f"an argument cannot be written as JSON: {error}") from error
+
+
+@cache
+def _names_of(parameters: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(parameters.model_fields)
+
+
+def _bound(
+    tool: Tool, args: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a tool by their names, as JSON."""
+    names = _names_of(tool.parameters)
+    if len(args) > len(names):
+        takes = ", ".join(f"`{one}`" for one in names) or "nothing"
+        raise FunctionDefect(f"`{tool.spec.name}` takes {takes}, and gets {len(args)} arguments by place")
+    given = dict(zip(names, args, strict=False))
+    for one in names[len(args) :]:
+        if one in options and options[one] not in (None, ""):
+            text = f"`{one}` is an option of `step`, and a parameter of `{tool.spec.name}`"
+            raise FunctionDefect(f"{text}: give the tool its arguments by place")
+    for one, value in named.items():
+        if one not in names:
+            hint = nearest(one, names)
+            raise FunctionDefect(
+                f"`{tool.spec.name}` has no parameter `{one}`" + (f"; {hint}" if hint else "")
+            )
+        if one in given:
+            raise FunctionDefect(f"`{tool.spec.name}` gets `{one}` twice")
+        given[one] = value
+    found: dict[str, Any] = _json(given)
+    return found
+
+
+def _called(tool: str) -> str:
+    """Return the name of a call of a tool that is given by its name: `http` for `std.http`."""
+    return re.sub(r"\W", "_", tool.rpartition(".")[2])
+
+
+def _unknown(tool: Any) -> str:
+    if isinstance(tool, str):
+        return f"there is no tool `{tool}`"
+    called = getattr(tool, "__name__", repr(tool))
+    return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
+
+
+def _milliseconds(what: str, value: str | float | timedelta) -> int:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise FunctionDefect(f"{what}: {error}") from error

@@ -1,0 +1,223 @@
+"""@workflow: an `async` Python function becomes a workflow."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from msgspec import structs
+
+from baton.core.effects.toolspec import IDEMPOTENT, PURE, STANDARD
+from baton.core.graph.graph import WORKFLOW_NAME
+from baton.ports import StepContext
+from baton.tools.abilities import NAME
+from baton.tools.define import REGISTRY, F, Registry, Tool, ToolError, _make, _where
+from baton.tools.functions.context import WorkflowContext
+
+_is_name = re.compile(WORKFLOW_NAME).fullmatch
+_OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
+
+
+def workflow(
+    name: str,
+    *,
+    version: str = "1",
+    timeout: str | float | None = None,
+    limits: Mapping[str, Any] | None = None,
+    on_failure: str | Mapping[str, Any] | None = None,
+    compensate: str | None = None,
+    tools: Sequence[Callable[..., Any] | str] = (),
+    registry: Registry | None = None,
+) -> Callable[[F], F]:
+    """Declare an `async` function as the workflow `name`; the function itself stays as it was.
+
+    Its parameters are the fields of the workflow's input; their types, and that of its result, are the
+    schemas. The parameter annotated with `WorkflowContext`, if any, is filled by the engine: it has the
+    operations.
+
+    timeout, limits, on_failure, compensate: as in a document. tools: those that it calls and that its code
+    does not name, such as one that comes out of a dictionary.
+
+    Decorating raises `ToolError`, with the function and where it is.
+    """
+
+    def declare(function: F) -> F:
+        try:
+            if not _is_name(name):
+                fitting = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+                raise ToolError(f"`{name}` is no name of a workflow; write `{fitting or 'my-workflow'}`")
+            if not inspect.iscoroutinefunction(function):
+                raise ToolError(f"workflow `{name}`: write `async def {function.__name__}`")
+            _check_context(function, name)
+            made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
+            said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
+            document = {key: value for key, value in said.items() if value is not None}
+            made = replace(made, document=document, completed=partial(_with_calls, tools))
+            (REGISTRY if registry is None else registry).add(made)
+        except ToolError as error:
+            text = str(error).replace(f"tool `{name}`", f"workflow `{name}`", 1)
+            raise ToolError(f"{text}{_where(function)}") from error.__cause__
+        return function
+
+    return declare
+
+
+def _check_context(function: Any, name: str) -> None:
+    """Raise `ToolError` for a parameter that is meant for the context and is not hinted so."""
+    for one in inspect.signature(function).parameters.values():
+        is_bare = one.name == "context" and one.annotation is one.empty
+        if is_bare or one.annotation in (StepContext, "Context"):
+            raise ToolError(f"workflow `{name}`: write `{one.name}: WorkflowContext`")
+
+
+def document_of(tool: Tool) -> dict[str, Any]:
+    """Return the document of a workflow function: one node, which runs it."""
+    node = tool.function.__name__
+    said: dict[str, Any] = {"name": tool.spec.name}
+    if tool.spec.description:
+        said["description"] = tool.spec.description.partition("\n\n")[0]
+    return {
+        **said,
+        "input": _input_of(tool),
+        **(tool.document or {}),
+        "nodes": {node: {"function": tool.spec.name}},
+        "output": f"${{ctx.{node}.output}}",
+    }
+
+
+def _input_of(tool: Tool) -> Mapping[str, Any]:
+    """Return the schema of a workflow's input. A function without parameters is started without any."""
+    schema = tool.spec.parameters
+    return schema if schema.get("properties") else {**schema, "type": ["object", "null"]}
+
+
+def workflow_documents(registry: Registry) -> Iterator[dict[str, Any]]:
+    """Yield the documents of all workflow functions, sorted by name."""
+    for name in sorted(registry):
+        if (tool := registry[name]).document is not None:
+            yield document_of(tool)
+
+
+def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> Tool:
+    """Return a workflow function with the tools that it may call: those that its code names, and `more`.
+
+    An ordinary function that it gives to `step` becomes a tool.
+    """
+    by_function = {one.function: name for name, one in registry.items() if one.document is None}
+    found = {_named(tool, one, by_function) for one in more}
+    for function in functions_of(tool.function, by_function):
+        for one in _given_to_step(function):
+            if one not in by_function:
+                made = _as_tool(tool, one)
+                registry[made.spec.name] = made
+                by_function[one] = made.spec.name
+            found.add(by_function[one])
+        for value in _values(function):
+            if isinstance(value, str):
+                if value in STANDARD or (value in registry and registry[value].document is None):
+                    found.add(value)
+            elif isinstance(value, FunctionType) and value in by_function:
+                found.add(by_function[value])
+    return replace(tool, completed=None, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
+
+
+def functions_of(function: Any, tools: Container[Any]) -> Iterator[Any]:
+    """Yield a function and those of its package that its code names, directly or through others; no tools."""
+    package = function.__module__.partition(".")[0]
+    todo, seen = [function], {function}
+    while todo:
+        one = todo.pop(0)
+        yield one
+        for value in _values(one):
+            if not isinstance(value, FunctionType) or value in tools or value in seen:
+                continue
+            if value.__module__.partition(".")[0] == package:
+                seen.add(value)
+                todo.append(value)
+
+
+def _named(tool: Tool, one: Any, by_function: Mapping[Any, str]) -> str:
+    if isinstance(one, str):
+        return one
+    if (name := by_function.get(one)) is None:
+        called = getattr(one, "__name__", repr(one))
+        raise ToolError(
+            f"workflow `{tool.spec.name}`: tools: `{called}` is no tool; write `@tool(…)` above it"
+        )
+    return name
+
+
+def _as_tool(workflow: Tool, function: Any) -> Tool:
+    """Return an ordinary function as an idempotent tool, named by its module and its own name."""
+    name = f"{function.__module__}.{function.__name__}".lower()
+    if not NAME.fullmatch(name):
+        name = re.sub(r"[^a-z0-9_.]+", "_", name).strip("_.") or "step"
+    try:
+        return _make(function, name, "1", IDEMPOTENT, 0, None)
+    except ToolError as error:
+        text = f"workflow `{workflow.spec.name}` has `{function.__name__}` as a step: {error}"
+        raise ToolError(f"{text}{_where(function)}") from error.__cause__
+
+
+def _given_to_step(function: Any) -> Iterator[Any]:
+    """Yield the functions that the code gives to a method `step` as its first argument."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        found = iter(dis.get_instructions(code))
+        for instruction in found:
+            if instruction.argval != "step" or instruction.opname not in ("LOAD_METHOD", "LOAD_ATTR"):
+                continue
+            if isinstance(value := _loaded(next(found, None), function, cells), ModuleType):
+                value = vars(value).get(getattr(next(found, None), "argval", ""))
+            if isinstance(value, FunctionType):
+                yield value
+
+
+def _loaded(instruction: Any, function: Any, cells: Mapping[str, Any]) -> Any:
+    """Return what an instruction loads from outside of its function; None for anything else."""
+    if instruction is None:
+        return None
+    if instruction.opname == "LOAD_GLOBAL":
+        return function.__globals__.get(instruction.argval)
+    if instruction.opname == "LOAD_DEREF" and instruction.argval in cells:
+        with suppress(ValueError):  # it is not set yet
+            return cells[instruction.argval].cell_contents
+    return None
+
+
+def _values(function: Any) -> Iterator[Any]:
+    """Yield what the code of a function names: global values, attributes of modules, and texts."""
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        for one in code.co_consts:
+            if isinstance(one, CodeType):
+                codes.append(one)
+            elif isinstance(one, str):
+                yield one
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it is not set yet
+            continue
+    modules = []
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            modules.append(value)
+        elif value is not None:
+            yield value
+    for module in modules:
+        yield from (vars(module)[name] for name in names if name in vars(module))

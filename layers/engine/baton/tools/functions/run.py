@@ -1,0 +1,149 @@
+"""Runs a workflow function from one wait to the next: the sessions of runtime/worker/functions.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import copy_context
+from typing import Any
+
+from pydantic import ValidationError
+
+from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, TOOL_DEFECT
+from baton.core.log.records import Failure
+from baton.ports import StepFailure
+from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
+from baton.tools.define import Registry, Tool
+from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.loop import FunctionDefect, FunctionLoop
+from baton.tools.perform import _encode, _first, _place, bind, plain_json, tool_failure
+
+TIMED_OUT = {"timed_out": True}
+
+
+def session(
+    registry: Registry, known: dict[Any, Tool], name: str, arguments: Any, facts: FunctionFacts
+) -> FunctionSession:
+    """Make a session of a function. `known` are tools by their functions and by their names.
+
+    Raises `StepFailure`.
+    """
+    found = registry.get(name)
+    if found is None or found.spec.calls is None:
+        raise StepFailure("tool_missing", f"there is no workflow function `{name}` in this deployment")
+    for one in facts.tools:
+        if one not in known and (tool := registry.get(one)) is not None:
+            known[one] = known[tool.replaces or tool.function] = tool
+    return _Session(found, arguments, facts, known)
+
+
+class _Session:
+    def __init__(self, tool: Tool, arguments: Any, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
+        self._tool, self._arguments, self._facts = tool, arguments, facts
+        self._context = WorkflowContext(facts, tools)
+        self._loop = FunctionLoop(self._context.timer)
+        self._task: asyncio.Task[Any] | None = None
+
+    def close(self) -> None:
+        self._loop.forget()
+
+    def start(self, at: int) -> FunctionStep:
+        call = bind(self._tool, self._arguments or {}, self._context)
+        self._context.begin(self._loop, at)
+        self._loop.now_s = at / 1_000
+        context = copy_context()
+        self._task = self._loop.create_task(self._tool.function(**call), context=context)
+        return self._run()
+
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+        self._context.goes_on(at)
+        self._loop.now_s = at / 1_000
+        operation, tool = self._context.open.pop(item)
+        if failure is not None:
+            operation.set_exception(StepFailure(failure.code, failure.message, kind=failure.kind))
+            operation.exception()  # known, whether or not it is awaited
+        elif tool is None and output == TIMED_OUT:
+            operation.set_exception(TimeoutError("no signal came in time"))
+            operation.exception()
+        else:
+            try:
+                operation.set_result(output if tool is None else _typed(tool, output))
+            except ValidationError as error:
+                text = f"the result of `{item}` in the log does not fit the code of its tool: {_first(error)}"
+                return FunctionStep(is_over=True, failure=Failure(FUNCTION_CHANGED, text, self._facts.node))
+        return self._run()
+
+    def _run(self) -> FunctionStep:
+        assert self._task is not None
+        defect: FunctionDefect | None = None
+        try:
+            self._loop.run_until_idle()
+        except FunctionDefect as error:
+            defect = error
+        except (SystemExit, KeyboardInterrupt) as error:  # asyncio lets them through
+            defect = FunctionDefect(
+                f"it has raised `{type(error).__name__}`, which ends the worker's process"
+            )
+        context, task = self._context, self._task
+        asked, left = tuple(context.asked), tuple(context.left)
+        context.asked.clear()
+        context.left.clear()
+        if context.checkpointed and defect is None:
+            if not context.open:
+                return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
+            names = ", ".join(f"`{item}`" for item in context.open)
+            defect = FunctionDefect(
+                f"it makes a checkpoint while {names} is open; await it or cancel it before"
+            )
+        if defect is None and task.done():
+            return self._over(task)
+        if defect is None and not context.open:
+            defect = FunctionDefect("it waits for what is no operation of its saga")
+        if defect is not None:
+            return FunctionStep(is_over=True, failure=self._defect(defect))
+        return FunctionStep(asked=asked, left=left)
+
+    def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
+        if task.cancelled():
+            return FunctionStep(
+                is_over=True, failure=Failure("cancelled", "the function has cancelled itself")
+            )
+        if (error := task.exception()) is not None:
+            return FunctionStep(is_over=True, failure=self._failure(error))
+        unused = [item for item, (one, _) in self._context.open.items() if not one.is_used]
+        if unused:
+            names = ", ".join(f"`{item}`" for item in unused)
+            text = f"it has returned, and has never awaited {names}"
+            return FunctionStep(is_over=True, failure=self._defect(FunctionDefect(text)))
+        try:
+            return FunctionStep(is_over=True, output=plain_json(self._tool, task.result()))
+        except StepFailure as failed:
+            return FunctionStep(is_over=True, failure=_failure_of(failed, self._facts.node))
+
+    def _defect(self, error: BaseException) -> Failure:
+        text = f"`{self._tool.spec.name}`: {error}"
+        if isinstance(error, FunctionDefect):
+            text += _place(error, self._tool)
+        return Failure(FUNCTION_DEFECT, text, self._facts.node)
+
+    def _failure(self, error: BaseException) -> Failure:
+        """Return the failure of a function that has raised: a mistake in its code, or one of its business."""
+        while isinstance(error, BaseExceptionGroup):  # of a task group: what the first one raised
+            error = error.exceptions[0]
+        if isinstance(error, FunctionDefect):
+            return self._defect(error)
+        found = tool_failure(error, self._tool)
+        if found.code == TOOL_DEFECT:
+            return self._defect(found)
+        return _failure_of(found, self._facts.node)
+
+
+def _failure_of(error: StepFailure, node: str) -> Failure:
+    return Failure(error.code, error.message, node, kind=error.kind, status=error.status)
+
+
+def _typed(tool: Tool, output: Any) -> Any:
+    """Return a result as the type of the tool's hint."""
+    if tool.reads_json:
+        return tool.result.validate_json(_encode(output))
+    return tool.result.validate_python(output)

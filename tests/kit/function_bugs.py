@@ -1,0 +1,109 @@
+"""Planted bugs of workflow functions: how they are asked, and run again. Where each is searched for is in planted.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.log.folding import fold
+from baton.ports.functions import FunctionStep
+from baton.runtime.worker import functions
+from baton.runtime.worker.functions import FunctionRunner
+from tests.kit.bugs import replaced
+
+_Live = vars(functions)["_Live"]
+
+
+@contextmanager
+def results_are_heard_again_in_another_order() -> Iterator[None]:
+    """Function row: a function that is run again gets its results in the order of their names."""
+
+    def with_operations(work: Any, event: Any, items: Any) -> Any:
+        after = real(work, event, items)
+        return replace(after, tail=tuple(sorted(after.tail, key=lambda one: one.item)))
+
+    real = vars(fold)["with_operations"]
+    with replaced(fold, "with_operations", with_operations):
+        yield
+
+
+@contextmanager
+def what_was_asked_for_is_asked_for_again() -> Iterator[None]:
+    """Function row: a function that is run again asks for all again of which it has heard."""
+
+    def took(self: Any, step: Any, *more: Any) -> None:
+        real(self, step, *more)
+        steps.setdefault(id(self), []).append(step)
+
+    async def again(self: FunctionRunner, run: Any, call: Any) -> Any:
+        live = await real_again(self, run, call)
+        asked = [
+            one for step in steps.pop(id(live), ()) for one in step.asked if one.item not in call.work.asked
+        ]
+        live.steps = [FunctionStep(asked=tuple(asked))]
+        return live
+
+    steps: dict[int, list[Any]] = {}
+    real, real_again = _Live._took, FunctionRunner._again
+    with replaced(_Live, "_took", took), replaced(FunctionRunner, "_again", again):
+        yield
+
+
+@contextmanager
+def other_code_is_as_good() -> Iterator[None]:
+    """Function row: a result is given to whatever the function waits for, under whichever name."""
+
+    def deliver(self: Any, heard: Any, output: Any) -> None:
+        if heard.item not in self.asked and self.asked:
+            item, digest = next(iter(self.asked.items()))
+            heard = replace(heard, item=item, digest=digest)
+        real(self, replace(heard, digest=self.asked.get(heard.item, heard.digest)), output)
+
+    real = _Live.deliver
+    with replaced(_Live, "deliver", deliver):
+        yield
+
+
+@contextmanager
+def the_last_result_is_not_kept() -> Iterator[None]:
+    """Function row: of the results that a function hears together, the log's state has all but the last."""
+
+    def with_operations(work: Any, event: Any, items: Any) -> Any:
+        after = real(work, event, items)
+        return replace(after, tail=after.tail[:-1]) if event.heard else after
+
+    real = vars(fold)["with_operations"]
+    with replaced(fold, "with_operations", with_operations):
+        yield
+
+
+@contextmanager
+def what_is_left_goes_on() -> Iterator[None]:
+    """Function row: an operation that a function no longer waits for is not stopped."""
+
+    def progress(self: Any, *given: Any, **more: Any) -> Any:
+        return replace(real(self, *given, **more), left=())
+
+    real = _Live.progress
+    with replaced(_Live, "progress", progress):
+        yield
+
+
+@contextmanager
+def a_second_result_of_an_entry_is_dropped() -> Iterator[None]:
+    """Function row: of results that come together, a function gets the first, and the others are taken for heard."""
+
+    def deliver(self: Any, heard: Any, output: Any) -> None:
+        is_first = not self.heard or self.heard[-1].at != heard.at
+        if is_first or heard.item in self.left:
+            real(self, heard, output)
+        else:
+            self.heard.append(heard)
+            self.steps.append(replace(self.steps[-1], asked=(), left=()))
+
+    real = _Live.deliver
+    with replaced(_Live, "deliver", deliver):
+        yield

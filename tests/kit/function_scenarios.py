@@ -1,0 +1,208 @@
+"""Scenarios of workflows that are Python functions, what must hold of their logs, and bugs that break it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from baton import StepFailure, WorkflowContext, workflow
+from baton.core.log import events as ev
+from baton.core.log.slots import owner_of
+from baton.tools.define import Registry
+from baton.tools.functions.define import document_of
+from tests.kit.documents import chain_of
+from tests.kit.shared_budget import resume_parked
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+FUNCTIONS = "functions"
+DEPLOYED = {"code": 1}
+SLOW = "name: slow\nnodes: {a: {wait: {for: 5h}}}"
+
+
+def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
+    """Declare the workflows. What each returns is the same whatever went wrong."""
+
+    @workflow("in-turn", registry=registry)
+    async def in_turn(first: int, context: WorkflowContext) -> dict[str, Any]:
+        """One after the other: large values, money, a time, an effect that happens once, and a failure that is caught."""
+        one = await context.step("work", first)
+        text = (await context.step("fill", 30_000))["text"]
+        size = await context.step("measure", text)
+        stamp = await context.step("measure", f"{context.now().timestamp() * 1_000:.0f} {context.uuid()}")
+        await context.step("purchase", 0.3)
+        await context.sleep(40)
+        rented = await context.step("rent", f"stall {context.random()}"[:7])
+        caught = ""
+        try:
+            await context.step("refuse")
+        except StepFailure as error:
+            caught = error.code
+        last = await context.step("work", one["n"] + size["n"])
+        return {"last": last, "caught": caught, "stamp": stamp, "is_rented": bool(rented["receipt"])}
+
+    @workflow("side-by-side", registry=registry)
+    async def side_by_side(count: int, context: WorkflowContext) -> dict[str, Any]:
+        """Steps together, items by turns, and groups in which one fails. In which order they end is of use only to it."""
+        order = []
+
+        async def wave(n: int) -> int:
+            found = await context.step("work", n, seconds=(7 * n) % 5 / 10)
+            order.append(str(n))
+            return int(found["n"])
+
+        waves = await asyncio.gather(*map(wave, range(count)))
+        length = await context.step("measure", "-".join(order))
+
+        async def item(n: int) -> int:
+            await context.sleep(n)
+            return int((await context.step("work", n * 10))["n"])
+
+        items = await context.map(item, range(1, 5), concurrency=2)
+        failed: list[str] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(item(70))
+                group.create_task(_refused(context))
+        except* StepFailure as found:
+            failed = [error.code for error in found.exceptions if isinstance(error, StepFailure)]
+        return {"waves": waves, "length": length, "items": items, "failed": failed}
+
+    @workflow("races", registry=registry)
+    async def races(context: WorkflowContext) -> dict[str, Any]:
+        """The first of two counts, and the other is stopped: a signal against a time, and steps against a time."""
+        told: list[Any] = [await context.step("work", 1)]
+        for patience in (5, 7_200):
+            try:
+                async with asyncio.timeout(patience):
+                    told.append(await context.signal("answer"))
+            except TimeoutError:
+                told.append("too late")
+        fast, slow = context.sleep(3), context.signal("never")
+        done, left = await asyncio.wait({fast, slow}, return_when=asyncio.FIRST_COMPLETED)
+        told.append(fast in done)
+        for one in left:
+            one.cancel()
+        try:
+            await asyncio.wait_for(context.step("meter", 30), 2)
+        except TimeoutError:
+            told.append("stopped")
+        told.append(await context.step("work", 2))
+        return {"told": told}
+
+    @workflow("with-children", registry=registry)
+    async def with_children(context: WorkflowContext) -> dict[str, Any]:
+        """Children, one of which takes too long and is left."""
+        first = await context.call("chain", {"n": 10})
+        other = context.call("slow")
+        more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
+        try:
+            await asyncio.wait_for(other, 60)
+        except TimeoutError:
+            more.append("left")
+        return {"first": first, "more": more}
+
+    @workflow("lends-in-turn", registry=registry, on_failure="rollback")
+    async def lends_in_turn(context: WorkflowContext) -> None:
+        """What it has lent is taken back in reverse, when its last step fails."""
+        await context.step("lend", "hall")
+        await asyncio.gather(context.step("pledge", "chairs"), context.step("lend", "tent"))
+        await context.call("lent-child")
+        await context.step("refuses")
+
+    @workflow("changes", registry=registry, tools=["work", "measure"])
+    async def changes(context: WorkflowContext) -> str:
+        """Other code is deployed while it sleeps."""
+        await (context.step("work", 1) if DEPLOYED["code"] == 1 else context.step("measure", "1"))
+        await context.sleep("10m")
+        return str(await context.step("measure", "done"))
+
+    async def _refused(context: WorkflowContext) -> None:
+        await context.sleep(1)
+        await context.step("refuses")
+
+
+async def _begin(world: World, name: str, given: Any, start: Any) -> str:
+    return str(await start(world, json.dumps(document_of(world.registry[name])), given, name))
+
+
+async def in_turn(world: World, *, start: Any, patiently: Any) -> str:
+    """Steps one after the other."""
+    return await _begin(world, "in-turn", {"first": 1}, start)
+
+
+async def side_by_side(world: World, *, start: Any, patiently: Any) -> str:
+    """Steps at once."""
+    return await _begin(world, "side-by-side", {"count": 6}, start)
+
+
+async def races(world: World, *, start: Any, patiently: Any) -> str:
+    """A signal that comes between two times."""
+    saga = await _begin(world, "races", {}, start)
+    while (
+        sum(isinstance(event, ev.WaitOpened) and event.signal == "answer" for event in world.events(saga)) < 2
+    ):
+        await asyncio.sleep(20)
+        await resume_parked(world, patiently)
+    await patiently(world, lambda service: service.signal(saga, "answer", {"yes": True}, "sig-1"))
+    return saga
+
+
+async def with_children(world: World, *, start: Any, patiently: Any) -> str:
+    """A function that starts other workflows."""
+    for document in (chain_of(2), SLOW):
+        await patiently(world, lambda service, one=document: service.register(one, json_only=False))
+    return await _begin(world, "with-children", {}, start)
+
+
+async def lends_in_turn(world: World, *, start: Any, patiently: Any) -> str:
+    """A function whose effects are undone."""
+    from tests.kit.undoable_tools import CHILD
+
+    await patiently(world, lambda service: service.register(CHILD, json_only=False))
+    return await _begin(world, "lends-in-turn", {}, start)
+
+
+async def changes(world: World, *, start: Any, patiently: Any) -> str:
+    """A function with other code than that with which its saga began; it is parked, and does nothing."""
+    DEPLOYED["code"] = 1
+    saga = await _begin(world, "changes", {}, start)
+    while not any(isinstance(event, ev.WaitOpened) for event in world.events(saga)):
+        await asyncio.sleep(20)
+        await resume_parked(world, patiently)
+    DEPLOYED["code"] = 2
+    return saga
+
+
+def of_functions(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
+    """A function asks for each operation once, and hears what has ended: once, in the order of the log, and all of it."""
+    for saga, entries in logs.items():
+        asked = set[str]()
+        ended: dict[str, list[str]] = {}
+        for event in (event for entry in entries for event in entry.events):
+            if isinstance(event, ev.Forked):
+                break  # what was asked for after the cut is asked for again
+            if isinstance(event, ev.FunctionBegan):
+                ended[event.slot] = []
+            elif isinstance(event, ev.Settles) and event.item and (owner := owner_of(event.slot)) in ended:
+                ended[owner].append(event.item)
+            elif isinstance(event, ev.OperationsBegan | ev.FunctionClosed):
+                known = ended.pop(event.slot) if isinstance(event, ev.FunctionClosed) else ended[event.slot]
+                if list(event.heard) != known:
+                    yield f"{saga}: it has heard {list(event.heard)}, and what has ended is {known}"
+                known.clear()
+            if isinstance(event, ev.OperationsBegan):
+                again = [one.item for one in event.operations if one.item in asked]
+                yield from (f"{saga}: it asks for {item} twice" for item in again)
+                asked |= {one.item for one in event.operations}
+
+
+OF_FUNCTIONS: Mapping[str, Any] = {
+    "in-turn": in_turn,
+    "side-by-side": side_by_side,
+    "races": races,
+    "with-children": with_children,
+}

@@ -1,0 +1,145 @@
+"""A workflow function in a test: its operations are named by their labels, as its author reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton import StepFailure, WorkflowContext, tool, workflow
+from baton.builder.found import text_of
+from baton.core.limits import Limits
+from baton.errors import NotFound
+from baton.testing import Unanswered, run
+from baton.testing.deployment import Deployment
+from baton.testing.loop import VirtualLoop, run_virtual
+from baton.testing.result import Result
+from baton.tools.define import Registry
+from tests.kit.sentences import Says
+
+REGISTRY = Registry()
+GIVEN = {"order": "o1", "guests": ["ann", "bob"]}
+
+
+@tool("shop.charge", registry=REGISTRY, undo="shop.refund")
+async def charge(order: str) -> dict[str, str]:
+    return {"payment": f"pay-{order}"}
+
+
+@tool("shop.refund", registry=REGISTRY)
+async def refund(payment: str) -> None:
+    return None
+
+
+@tool("shop.ticket", registry=REGISTRY)
+async def ticket(guest: str) -> str:
+    return f"ticket of {guest}"
+
+
+@workflow("party", registry=REGISTRY, on_failure="rollback")
+async def party(order: str, guests: list[str], context: WorkflowContext) -> list[str]:
+    await context.step(charge, order)
+
+    async def invite(guest: str) -> str:
+        said = await context.ask(f"Invite {guest}?", options=["yes", "no"])
+        if said["answer"] == "no":
+            context.fail("not_wanted", f"{guest} is not wanted", kind="permanent")
+        return await context.step(ticket, guest)
+
+    return [str(one) for one in await context.map(invite, guests)]
+
+
+@workflow("patient", registry=REGISTRY)
+async def patient(context: WorkflowContext) -> Any:
+    first = await context.signal("go", timeout="1h")
+    return [first, await context.call("party", GIVEN)]
+
+
+def party_with(**options: Any) -> Result:
+    return run(party, GIVEN, tools=REGISTRY, **{"answers": {"ask": "yes"}, **options})
+
+
+def test_its_operations_are_steps_and_the_way() -> None:
+    result = party_with()
+    assert result.output == ["ticket of ann", "ticket of bob"]
+    assert result.steps["invite[2]/ticket"].output == "ticket of bob"
+    assert result.steps["charge"].tool == "shop.charge"
+    assert result.way[0] == "charge"
+    assert {"invite[1]/ask", "invite[2]/ticket"} < set(result.way)
+    assert "  invite[2]/ticket: succeeded = 'ticket of bob'" in repr(result)
+    assert result.why("invite[2]/ticket") == "invite[2]/ticket"
+    assert result.attempts("charge") == 1
+    assert result.attempts("party") == 0
+
+
+def test_an_exact_label_is_answered_before_a_name_and_a_name_before_the_node() -> None:
+    failed = party_with(answers={"ask": "yes", "invite[2]/ask": "no"})
+    assert failed.error == "not_wanted: bob is not wanted"
+    assert failed.undone == ["charge"]
+    assert party_with(answers={"party": "yes"}).status == "completed"
+    assert party_with(answers={"party": "no", "ask": "yes"}).status == "completed"
+
+
+def test_a_question_without_an_answer_is_named_as_it_would_be_answered() -> None:
+    with pytest.raises(Unanswered) as caught:
+        party_with(answers={"invite[1]/ask": "yes"})
+    assert 'run(…, answers={"invite[2]/ask": "yes"})' in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["charge", "ticket", "invite[2]/ticket", "party"])
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_worker_dies_at_an_operation(place: str, moment: str) -> None:
+    assert party_with(kills={place: moment}).status == "completed"
+
+
+@pytest.mark.parametrize("place", ["chrage", "invite[3]/ticket", "charge#2"])
+def test_a_kill_at_an_operation_that_never_came_fails_the_test(place: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        party_with(kills={place: "after"})
+    assert f"`{place}`" in str(caught.value)
+
+
+def test_what_is_no_name_of_an_operation_is_refused(says: Says) -> None:
+    with says.raised(ValueError):
+        party_with(answers={"ask": "yes", "invite-2": "yes"})
+
+
+def test_a_stand_in_takes_the_place_of_a_tool_and_not_of_its_name() -> None:
+    def declined(order: str) -> dict[str, str]:
+        raise StepFailure("card_declined", "no", kind="permanent")
+
+    result = party_with(stand_ins={"shop.charge": declined})
+    assert result.error == "card_declined: no"
+    assert result.steps["charge"].error == "card_declined: no"
+    assert result.undone == []
+
+
+def test_signals_and_children_of_a_function_are_known_only_when_it_runs() -> None:
+    done = run(patient, tools=REGISTRY, signals={"go": 3}, answers={"ask": "yes"}, workflows=[party])
+    assert done.output == [3, ["ticket of ann", "ticket of bob"]]
+    timed = run(
+        patient, tools=REGISTRY, signals=[("10s", "go", 4)], answers={"ask": "yes"}, workflows=[party]
+    )
+    assert timed.output[0] == 4
+    late = run(patient, tools=REGISTRY)
+    assert (late.status, late.took_s) == ("failed", 3600)
+
+
+def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:
+    with says.raised(NotFound):
+        run(refund, tools=REGISTRY)
+
+
+def test_a_cancelled_function_ends_its_operations_and_undoes_what_they_did() -> None:
+    async def main(loop: VirtualLoop) -> Result:
+        deployment = Deployment(loop, REGISTRY, Limits(), begin=0, worker_timeout=60_000, caller=("t", "ann"))
+        await deployment.service().register(text_of(party, REGISTRY), json_only=False)
+        view, _ = await deployment.service().start("party", GIVEN, key="")
+        await deployment.settle({})
+        await deployment.service().cancel(view["id"], "changed my mind", 0, undo=True)
+        await deployment.settle({})
+        return await deployment.result(view["id"])
+
+    result = run_virtual(main)
+    assert (result.status, result.undone) == ("rolled_back", ["charge"])
+    assert result.steps["invite[1]/ask"].status == "stopped"

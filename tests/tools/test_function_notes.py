@@ -1,0 +1,89 @@
+"""Notes about calls in the code of a workflow function that do not belong there."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import subprocess
+import time
+import uuid
+from datetime import datetime
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+from baton import WorkflowContext, tool, workflow
+from baton.tools.define import Registry
+from baton.tools.functions.notes import function_notes
+
+REGISTRY = Registry()
+
+
+@tool("notes.work", registry=REGISTRY)
+async def work(value: int) -> int:
+    return value
+
+
+def helper() -> None:
+    sleep(1)
+
+
+@workflow("good", registry=REGISTRY)
+async def good(context: WorkflowContext) -> str:
+    await context.step(work, 1)
+    await context.sleep("1s")
+    day = dt.date.fromisoformat("2026-11-29")
+    return f"{uuid.UUID(int=3)} {day} {time.strftime('%Y')} {context.now()} {sorted([3, 1])}"
+
+
+@workflow("bad", registry=REGISTRY)
+async def bad(context: WorkflowContext) -> None:
+    time.sleep(1)  # what the notes are for
+    datetime.now(dt.UTC)
+    dt.date.today()
+    random.random()
+    uuid.uuid4()
+    subprocess.run(["ls"], check=False)
+    open("x")
+    await work(1)
+
+
+@workflow("indirect", registry=REGISTRY)
+async def indirect(context: WorkflowContext) -> None:
+    helper()
+
+
+def test_a_function_that_leaves_the_world_to_operations_has_none() -> None:
+    assert function_notes(REGISTRY["good"], REGISTRY) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("time.sleep", "`await context.sleep(…)`"),
+        ("datetime.now", "`context.now()`"),
+        ("dt.date.today", "`context.now()`"),
+        ("random.random", "`context.random()`"),
+        ("uuid.uuid4", "`context.uuid()`"),
+        ("subprocess.run", "a tool, and call that by `context.step`"),
+        ("open", "a tool, and call that by `context.step`"),
+        ("work", "`context.step(work, …)`"),
+    ],
+)
+def test_each_call_is_noted_with_its_line_and_what_to_write(call: str, instead: str) -> None:
+    notes = function_notes(REGISTRY["bad"], REGISTRY)
+    assert len(notes) == 8
+    (note,) = [note for note in notes if f" `{call}(…)` " in note]
+    line = next(
+        number
+        for number, text in enumerate(Path(__file__).read_text("utf-8").splitlines(), 1)
+        if text.lstrip().startswith((f"{call}(", f"await {call}("))
+    )
+    assert note.startswith(f"tests/tools/test_function_notes.py:{line}: ")
+    assert note.endswith(f"write {instead}")
+
+
+def test_what_a_function_of_the_package_calls_counts_too() -> None:
+    (note,) = function_notes(REGISTRY["indirect"], REGISTRY)
+    assert "`sleep(…)`" in note

@@ -1,0 +1,139 @@
+"""@workflow: what a function says of itself, and the steps that its code names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from baton import WorkflowContext, tool, workflow
+from baton.tools.define import Registry, ToolError
+from baton.tools.functions.define import document_of, workflow_documents
+from tests.tools import some_steps
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+async def double(a: int) -> int:
+    return 2 * a
+
+
+def untyped(a):  # type: ignore[no-untyped-def]  # the mistake of the test
+    return a
+
+
+async def _helps(context: WorkflowContext) -> int:
+    return await context.step(double, 1)
+
+
+def registry_of(*tools: str) -> Registry:
+    registry = Registry()
+    for name in tools:
+
+        @tool(name, registry=registry)
+        def declared(n: int) -> int:
+            return n
+
+    return registry
+
+
+def calls_of(registry: Registry, name: str = "flow") -> tuple[str, ...]:
+    calls = registry[name].spec.calls
+    assert calls is not None
+    return calls
+
+
+def test_its_document_has_one_node() -> None:
+    registry = Registry()
+
+    @workflow("flow", registry=registry, timeout="2d", on_failure="fail")
+    async def flow(n: int, context: WorkflowContext) -> int:
+        """Count.
+
+        And more.
+        """
+        return n
+
+    (document,) = workflow_documents(registry)
+    assert document == document_of(registry["flow"])
+    assert document["nodes"] == {"flow": {"function": "flow"}}
+    assert (document["description"], document["timeout"], document["on_failure"]) == ("Count.", "2d", "fail")
+    assert list(document["input"]["properties"]) == ["n"]
+
+
+def test_ordinary_functions_of_a_module_are_steps() -> None:
+    registry = Registry()
+
+    @workflow("flow", registry=registry)
+    async def flow(context: WorkflowContext) -> int:
+        async def inner() -> int:
+            return await context.step(some_steps.triple, 1)
+
+        return await context.step(add, 1, 2) + await _helps(context) + await inner()
+
+    names = ("tests.tools.some_steps.triple", "tests.tools.test_workflow_functions.add")
+    assert calls_of(registry) == (*names, "tests.tools.test_workflow_functions.double")
+    assert registry[names[1]].spec.effect == "idempotent"
+
+
+def test_a_tool_is_known_by_its_function_and_by_its_name() -> None:
+    registry = registry_of("by.name", "left.out")
+
+    @tool("by.function", registry=registry)
+    def one(n: int) -> int:
+        return n
+
+    @workflow("flow", registry=registry)
+    async def flow(context: WorkflowContext) -> int:
+        return int(await context.step(one, 1) + await context.step("by.name", 1))
+
+    assert calls_of(registry) == ("by.function", "by.name")
+
+
+def test_tools_out_of_a_table_are_said() -> None:
+    registry = Registry()
+
+    @tool("out.of_a_table", registry=registry)
+    def one(n: int) -> int:
+        return n
+
+    table: dict[str, Callable[..., int]] = {"one": one}
+
+    @workflow("flow", registry=registry, tools=[one])
+    async def flow(which: str, context: WorkflowContext) -> int:
+        return await context.step(table[which], 1)
+
+    assert calls_of(registry) == ("out.of_a_table",)
+
+
+def _declared(name: Any, function: Any, **options: Any) -> Registry:
+    registry = Registry()
+    workflow(name, registry=registry, **options)(function)
+    registry.complete()
+    return registry
+
+
+async def _with_untyped(context: WorkflowContext) -> int:
+    return int(await context.step(untyped, 1))
+
+
+async def _flow(context: WorkflowContext) -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "options", "says"),
+    [
+        ("Order.Fulfil", _flow, {}, "write `order-fulfil`"),
+        ("flow", add, {}, "write `async def add`"),
+        ("flow", _with_untyped, {}, "parameter `a` has no type hint"),
+        ("flow", _flow, {"tools": [add]}, "`add` is no tool"),
+    ],
+)
+def test_a_mistake_says_what_would_be_right(name: str, function: Any, options: Any, says: str) -> None:
+    with pytest.raises(ToolError, match=r"flow|Order") as error:
+        _declared(name, function, **options)
+    assert says in str(error.value)
