@@ -99,8 +99,9 @@ class Deeds:
         keys.add(key)
         if len(keys) > max(len(self.acted.get(place, ())), 1):
             self.strange.append(f"undone {len(keys)} times: {place}")
-        self.in_force.discard(place)
         self.gone |= self.acted.get(place, set())
+        # A child that a fork leaves behind shares its keys with the one that is opened anew.
+        self.in_force = {one for one in self.in_force if not self.acted[one] <= self.gone}
 
 
 @lru_cache(maxsize=1)

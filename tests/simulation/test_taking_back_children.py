@@ -160,6 +160,13 @@ def test_after_a_fork_a_child_does_anew_what_the_one_before_it_has_undone(scenar
             assert told.broken == (), f"write {write} meets {fate}"
 
 
+def test_a_child_that_a_fork_leaves_behind_shares_its_effects_with_the_new_one() -> None:
+    """Its parent dies before it asks it to stop, and is forked: the inverse in the new child is for both."""
+    told = tried(FORKED[1], scripted((("write", 23, CRASH_AFTER),)))
+    assert told.broken == ()
+    assert sorted(told.ends.values()) == ["cancelled", "failed", "rolled_back"]
+
+
 @pytest.mark.parametrize(
     ("scenario", "bug"),
     zip(FORKED, (a_new_child_is_given_what_was_undone, a_new_child_does_not_wait), strict=True),
