@@ -40,6 +40,7 @@ from tests.history.again import OF_AGAIN
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
+from tests.history.functions import OF_FUNCTIONS
 from tests.history.holding import held, short
 from tests.history.mapping import OF_MAPS
 from tests.history.questions import OF_QUESTIONS
@@ -370,6 +371,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "approved": approved,
     **OF_UNDOING,
     **OF_MAPS,
+    **OF_FUNCTIONS,
     **OF_THINKING,
     "replanned": replanned,
 }

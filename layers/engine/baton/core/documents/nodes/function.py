@@ -36,6 +36,7 @@ class Function(NodeDocument):
         "with": {"order": "${input.order}"},
     }
     takes_signals = True
+    output: ClassVar[Mapping[str, Any]] = {"description": "The result of the function."}
     refusal = "a function limits its own time: write `asyncio.timeout` in it, or `@workflow(…, timeout=…)`"
     familiar = "python code"
     field = (

@@ -1,0 +1,27 @@
+"""Stored log of a function: steps one after the other, one of which fails, and one that is left."""
+
+from __future__ import annotations
+
+from baton.core.log import events as ev
+from tests.core.build import Saga, done, failed
+from tests.core.nodes.test_function import asks, in_turn, node, returns, saga_of, step
+
+
+def function() -> Saga:
+    """A payment, then a step that fails beside a wait that is left, then the end."""
+    saga = saga_of(
+        in_turn(
+            asks(step("pay", "pay", given=ev.Value(v={"amount": 3}))),
+            asks(step("send"), node("sleep", kind="wait", wait_ms=3_600_000)),
+            asks(step("send-2", label="send#2", attempts=2), left=("sleep",)),
+            returns({"sent": True}),
+        )
+    )
+    saga.go()
+    saga.go(done("a#pay", {"id": "p1"}))
+    saga.go(failed("a#send", "sold_out", "permanent"))
+    saga.go(done("a#send-2"))
+    return saga
+
+
+OF_FUNCTIONS = {"function": function}
