@@ -33,7 +33,6 @@ from baton.ports.log import MAX_DELAY_S
 from baton.runtime.requests.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.requests.service import MAX_DOCUMENT
 from baton.web.bodies.requests import MAX_KEY
-from docs import transitions as searched
 from docs.document_tables import (
     approval_fields,
     branch_fields,
@@ -405,8 +404,7 @@ def render(page: str) -> str:
 
 
 def main() -> None:
-    """Write every page whose generated parts have changed, every file, and what was searched for them."""
-    searched.KNOWN.write_text(searched.as_file(), "utf-8")
+    """Write every page whose generated parts have changed, and every file."""
     for page in PAGES:
         text = page.read_text("utf-8")
         if (fresh := render(text)) != text:

@@ -7,17 +7,13 @@ printed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-import baton.core
 from baton.core.conditions import SandboxAnswer
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance
@@ -126,42 +122,8 @@ def transitions_of(document: str) -> Transitions:
     return _lives_of(document)[0]
 
 
-KNOWN = Path(__file__).with_suffix(".json")
-CORE = Path(baton.core.__file__).parent
-
-
 @cache
 def _all_lives() -> tuple[Transitions, Transitions]:
-    """Those of transitions.json if the sources are the same as when it was written: the search takes long."""
-    known = json.loads(KNOWN.read_text("utf-8"))
-    if known.pop("sources") != sources():
-        return search()
-    return _as_read(known["statuses"]), _as_read(known["work"])
-
-
-def sources() -> str:
-    """Digest of the files that decide what is found."""
-    texts = (file.read_bytes() for file in (Path(__file__), *sorted(CORE.rglob("*.py"))))
-    return sha256(b"\0".join(texts)).hexdigest()[:16]
-
-
-def as_file() -> str:
-    """Content of transitions.json."""
-    statuses, work = _all_lives()
-    known = {"sources": sources(), "statuses": _as_rows(statuses), "work": _as_rows(work)}
-    return json.dumps(known, indent=1) + "\n"
-
-
-def _as_rows(found: Transitions) -> list[str]:
-    return [" | ".join((*key, *sorted(found[key]))) for key in sorted(found)]
-
-
-def _as_read(rows: list[str]) -> Transitions:
-    return {(kind, before): frozenset(after) for kind, before, *after in (row.split(" | ") for row in rows)}
-
-
-def search() -> tuple[Transitions, Transitions]:
-    """Search anew."""
     found: tuple[Found, Found] = {}, {}
     for document in DOCUMENTS:
         for known, more in zip(found, _lives_of(document), strict=True):

@@ -11,7 +11,7 @@ import pytest
 from baton.core.log import events as ev
 from baton.core.log.state import LISTS
 from baton.core.log.work import Open
-from docs import generate, transitions
+from docs import generate
 from docs.transitions import REPEATED, find_operations, find_transitions, transitions_of
 from tests.docs.pages import Page
 
@@ -65,18 +65,6 @@ def test_the_search_opens_and_ends_every_kind_of_open_work() -> None:
 def test_a_saga_that_is_not_searched_for_the_pages_comes_to_nothing_new(document: str) -> None:
     known, found = find_transitions(), transitions_of(document)
     assert {key: after for key, after in found.items() if not after <= known.get(key, frozenset())} == {}
-
-
-def test_the_search_is_not_repeated_for_the_same_sources(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    known = tmp_path / "transitions.json"
-    known.write_text(transitions.as_file(), "utf-8")
-    monkeypatch.setattr(transitions, "KNOWN", known)
-    monkeypatch.setattr(transitions, "search", lambda: ({}, {}))
-    assert transitions._all_lives.__wrapped__() == (find_transitions(), find_operations())
-    known.write_text(known.read_text("utf-8").replace(transitions.sources(), "others"), "utf-8")
-    assert transitions._all_lives.__wrapped__() == ({}, {})
 
 
 def test_only_a_fork_leads_out_of_an_end() -> None:
