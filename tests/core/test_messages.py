@@ -35,11 +35,7 @@ TELLING = {
 ELSEWHERE = {
     "Problem(error.place, _TAKES_LONG": "documents that take so long are in test_hostile_documents.py",
     "Problem(\"\", message, \"give the kind another name": "a kind of a taken name is in test_own_kinds.py",
-<<<<<<< HEAD
-    "conditions in CEL are not installed": "the tests have it; a layer may not",
-=======
     "are not installed\"": "a library that is missing is in conditions/test_not_installed.py",
->>>>>>> time
     "is not known in a condition": "the library of CEL refuses unknown names first",
     "cannot be used in a condition": "the same of functions",
     "`{call.function}` cannot": "the same of functions",
