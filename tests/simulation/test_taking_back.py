@@ -37,7 +37,7 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, HANG)
 STAY = {"killer", "resumed", "overlong"}
 """What they do is never known to have happened: their workers die of it."""
-OF_LOANS = {"lends-again", "finds-closed", "tried", "just-in-time", "too-late"}
+OF_LOANS = {"lends-again", "finds-closed", "tried", "just-in-time", "too-late", "lends-in-turn"}
 """What they do has inverses of its own, and is undone before an operator comes."""
 
 
