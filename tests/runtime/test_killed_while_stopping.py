@@ -172,7 +172,7 @@ async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_c
 ) -> None:
     """Each of them has written down a part before, or the end of children that the one before it has asked."""
     world = World.start(stream_on=False, reconciler_on=False)
-    saga = await open_children(world, 800)
+    saga = await open_children(world, 1_050)
     world.timeout_s = 60
     asked: set[tuple[str, str]] = set()
 
@@ -195,7 +195,7 @@ async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_c
             await children_end(world, saga)
             deadly.is_on = True
         await asyncio.sleep(90)  # longer than a lease
-    assert times_cancelled(world, saga) == {1: 800}
+    assert times_cancelled(world, saga) == {1: 1_050}
     assert count(world, saga, Revived) > 3
     assert count(world, saga, Parked) == 0
     assert await status(world, saga) == ("waiting" if is_fork else "cancelled")
