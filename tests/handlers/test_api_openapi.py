@@ -182,7 +182,6 @@ def test_the_documents_schema_in_it_takes_the_dinner_and_refuses_what_is_none(ht
 
 def test_it_carries_the_version_of_the_project() -> None:
     assert document()["info"]["version"] == VERSION
-    assert f'\nversion = "{VERSION}"\n' in (ROOT / "pyproject.toml").read_text("utf-8")
 
 
 def test_what_a_deployment_sets_is_in_it() -> None:

@@ -34,6 +34,7 @@ from tests.handlers.test_relay import Relay
 from tests.handlers.workers import Worker
 from tests.kit.sentences import Says
 from tests.kit.table import create_table
+from tests.settings import test_secrets
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 OTHER = "another-one"
@@ -364,7 +365,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
 
 def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    beside = (test_api_bus, test_api_intentions, channels, console, letters, model_settings)
+    beside = (test_api_bus, test_api_intentions, channels, console, letters, model_settings, test_secrets)
     here = globals() | {name: value for module in beside for name, value in vars(module).items()}
     tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():

@@ -41,7 +41,7 @@ def read(secrets: str) -> None:
     wiring._set_secrets(aws, config)
 
 
-def test_tools_find_them_among_their_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SHOP_A", "SHOP_B"):
         monkeypatch.setenv(name, "")
     read("SHOP_A=/shop/key SHOP_B=shop/key")
