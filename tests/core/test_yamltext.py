@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 
-from baton.core.documents.text import parse_document, write_yaml
+from baton.core.documents.text import _dumper, parse_document, write_yaml
 from tests.core.build import JSON, PROPERTY
 from tests.kit.sentences import Says
 
@@ -31,6 +32,12 @@ def test_every_value_is_read_back_as_it_was_written(value: Any) -> None:
 def test_texts_that_mean_something_to_yaml_are_still_texts(text: str) -> None:
     value = {text: text, "list": [text, [text]], "map": {"x": {text: [text, 1]}}}
     assert parse_document(write_yaml(value)).value == value
+
+
+def test_what_writes_is_made_once_and_sets_lists_in() -> None:
+    made = _dumper.__wrapped__()
+    assert yaml.dump({"a": [{"b": 1}]}, Dumper=made) == "a:\n  - b: 1\n"
+    assert _dumper() is _dumper()
 
 
 def test_it_looks_as_a_person_would_write_it(says: Says) -> None:

@@ -27,6 +27,7 @@ from baton.core.log.records import Segment
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
+from baton.core.read.explain import place_text
 from baton.core.read.story import read_story
 from baton.core.read.views import saga_view
 from baton.errors import InvalidDefinition
@@ -178,10 +179,38 @@ def test_an_event_that_is_folded_again_changes_nothing() -> None:
     saga.go(done("a#x"))
     (again,) = [one for one in saga.entries[-1].events if isinstance(one, ev.OperationsBegan)]
     assert apply(saga.state, again) == saga.state
+    (first,) = [one for one in saga.entries[1].events if isinstance(one, ev.OperationsBegan)]
+    assert apply(saga.state, replace(first, operations=again.operations)) == saga.state
     elsewhere = replace(again, node="b")
     assert apply(saga.state, elsewhere) == saga.state
     nothing = ev.OperationsBegan(node="a", iteration=(), at=1, heard=("x",))
     assert apply(saga.state, nothing) == saga.state
+
+
+def test_what_it_waits_for_is_said_of_each_place() -> None:
+    saga = saga_of(in_turn(asks(step("x"))))
+    saga.go(running=["a#x"])
+    story = read_story(saga.program, saga.state, saga.entries)
+    assert place_text(story, "a") == "`a` waits for x"
+    assert place_text(story, "a#x")
+    (begun,) = events(saga, ev.FunctionBegan)
+    assert begun.words == "what it returns"
+    done_ = saga_of(in_turn(asks(step("x")), returns()))
+    done_.go(done("a#x"))
+    assert place_text(read_story(done_.program, done_.state, done_.entries), "a#x")
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_a_cancel_says_down_to_which_version_effects_are_taken_back(*, undo: bool) -> None:
+    saga = saga_of(in_turn(asks(step("pay", "pay"), step("x")), asks()), DOCUMENT)
+    saga.go(done("a#pay"), running=["a#x"])
+    assert saga.state.reverts_to is None
+    saga.put(ev.CancelRequested(reason="enough", by="ann", at=saga.now, grace_ms=0, undo=undo, back_to=2))
+    assert saga.state.reverts_to == (2 if undo else None)
+    saga.go()
+    if undo:
+        assert saga.state.undo.work is not None
+        assert saga.state.reverts_to == 2
 
 
 def test_segments_take_the_place_of_the_oldest_results() -> None:
