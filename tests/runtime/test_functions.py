@@ -15,6 +15,9 @@ import pytest
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
 from baton.core.log.functions import RunningFunction
+from baton.core.log.records import Failure
+from baton.ports.functions import FunctionStep
+from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
 from tests.core.build import replay
 from tests.kit.world import World
@@ -582,3 +585,26 @@ def test_a_result_that_no_longer_fits_its_tool_parks_the_saga(app: Application) 
     found = app.run("reads", during=during)
     assert (found.status, found.failure.code) == ("parked", "function_changed")
     assert "typed" in found.failure.message
+
+
+class _Session:
+    """A function that asks for nothing."""
+
+    def start(self, at: int) -> FunctionStep:
+        return FunctionStep()
+
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+        return FunctionStep()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("lasts_ms", "code"), [(10_000, ""), (10_001, "function_blocks")])
+def test_a_function_that_computes_for_too_long_is_over(lasts_ms: int, code: str) -> None:
+    times = iter([5, 5 + lasts_ms])
+    live = _Live("slow", _Session(), lambda: next(times), 0, None, 0)
+    live.start(1_000)
+    failure = None if live.end is None else live.end.failure
+    assert ("" if failure is None else failure.code) == code
+    assert failure is None or "`slow` has computed for 10" in failure.message

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from baton import WorkflowContext, tool, workflow
+from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry, ToolError
+from baton.tools.functions import ApplicationFunctions
 from baton.tools.functions.define import document_of, workflow_documents
 from tests.tools import some_steps
 
@@ -137,3 +140,38 @@ def test_a_mistake_says_what_would_be_right(name: str, function: Any, options: A
     with pytest.raises(ToolError, match=r"flow|Order") as error:
         _declared(name, function, **options)
     assert says in str(error.value)
+
+
+def _release(*, is_newer: bool) -> Registry:
+    """An application before and after its function names a further tool."""
+    registry = Registry()
+
+    @tool("a.one", registry=registry)
+    async def one(n: int) -> int:
+        return n
+
+    @tool("a.two", registry=registry, undo="a.one")
+    async def two(n: int) -> int:
+        return n
+
+    async def flow(context: WorkflowContext) -> int:
+        return await context.step(one, 1)
+
+    async def newer(context: WorkflowContext) -> int:
+        return await context.step(one, 1) + await context.step(two, 2)
+
+    newer.__name__ = "flow"
+    workflow("flow", registry=registry)(newer if is_newer else flow)
+    return registry
+
+
+def test_a_running_saga_may_call_the_tools_that_newer_code_names() -> None:
+    older, newer = _release(is_newer=False), _release(is_newer=True)
+    graph = compile_document(json.dumps(document_of(older["flow"])), older.specs())
+    assert ApplicationFunctions(older).complete(graph) is graph
+    (node,) = ApplicationFunctions(newer).complete(graph).nodes
+    assert node.function is not None
+    assert [(call.tool, list(call.undo)) for call in node.function.calls] == [
+        ("a.one", []),
+        ("a.two", ["a.two"]),
+    ]
