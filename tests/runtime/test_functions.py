@@ -607,4 +607,3 @@ def test_a_function_that_computes_for_too_long_is_over(lasts_ms: int, code: str)
     live.start(1_000)
     failure = None if live.end is None else live.end.failure
     assert ("" if failure is None else failure.code) == code
-    assert failure is None or "`slow` has computed for 10" in failure.message
