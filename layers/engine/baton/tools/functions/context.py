@@ -49,6 +49,14 @@ class Operation(asyncio.Future[T], Generic[T]):
 
     item: str = ""
     is_used: bool = False
+    left: Callable[[str], None]
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Stop the operation: the function goes on without it."""
+        is_cancelled = super().cancel(msg)
+        if is_cancelled:
+            self.left(self.item)
+        return is_cancelled
 
     def __await__(self) -> Generator[Any, None, T]:
         self.is_used = True
@@ -338,17 +346,14 @@ class WorkflowContext:
             :16
         ]
         operation: Operation[Any] = Operation(loop=self._loop)
-        operation.item = item
-        operation.add_done_callback(self._left)
-        operation.is_used = False
+        operation.item, operation.left = item, self._left
         self.open[item] = operation, tool
         self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
         return operation
 
-    def _left(self, operation: asyncio.Future[Any]) -> None:
-        assert isinstance(operation, Operation)
-        if operation.cancelled() and self.open.pop(operation.item, None) is not None:
-            self.left.append(operation.item)
+    def _left(self, item: str) -> None:
+        if self.open.pop(item, None) is not None:
+            self.left.append(item)
 
 
 _OPTIONS = [
