@@ -1,4 +1,4 @@
-"""What `baton events` says of a function: its operations by their labels, and no word of an item."""
+"""Sentences of `baton events` about a function: its operations by their labels, and no word of an item."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def said(project: Path, environment: dict[str, str], *arguments: str) -> subproc
 def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_that_it_keeps(
     up: subprocess.Popen[str], project: Path, environment: dict[str, str]
 ) -> None:
-    """What the next run finds there is told by tests/local/test_kept_e2e.py, of a run that keeps nothing by tests/scaffold in `make soak`."""
+    """The things that the next run finds there are told by tests/local/test_kept_e2e.py, of a run that keeps nothing by tests/scaffold in `make soak`."""
     printed = (project / "said").read_text().partition("export BATON_TOKEN=")
     lines = "".join(printed[1:]).replace("dinner --watch", "dinner --watch --every 250ms --json")
     started = subprocess.run(

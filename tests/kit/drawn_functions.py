@@ -150,7 +150,7 @@ class Plain:
 
 
 async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
-    """What a program comes to by plain asyncio: its status, its result, and what it has done."""
+    """Outcome of a program by plain asyncio: its status, its result, and what it has done."""
     at = Plain()
     try:
         result = await play(program, at)
@@ -160,7 +160,7 @@ async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
 
 
 def done_in(world: World) -> list[Any]:
-    """What was done in a world, once for each key."""
+    """Effects that were done in a world, once for each key."""
     acted = [what[1] for what in world.books.done.values()]
     lent = [what.partition(" ")[2] for what in world.books.loans.ever.values()]
     return sorted([*acted, *lent], key=str)

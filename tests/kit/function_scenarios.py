@@ -107,7 +107,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
 
     @workflow("lends-in-turn", registry=registry, on_failure="rollback")
     async def lends_in_turn(context: WorkflowContext) -> None:
-        """What it has lent is taken back in reverse, when its last step fails."""
+        """Loans are taken back in reverse, when its last step fails."""
         await context.step("lend", "hall")
         await asyncio.gather(context.step("pledge", "chairs"), context.step("lend", "tent"))
         await context.call("lent-child")

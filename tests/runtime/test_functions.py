@@ -16,7 +16,7 @@ from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
 from baton.core.log.functions import RunningFunction
 from baton.core.log.records import Failure
-from baton.ports.functions import FunctionStep
+from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
 from tests.core.build import replay
@@ -585,6 +585,18 @@ def test_a_result_that_no_longer_fits_its_tool_parks_the_saga(app: Application) 
     found = app.run("reads", during=during)
     assert (found.status, found.failure.code) == ("parked", "function_changed")
     assert "typed" in found.failure.message
+
+
+def test_numbers_differ_after_a_checkpoint_and_are_the_same_in_a_replay() -> None:
+    def drawn(checkpoints: int) -> tuple[float, str]:
+        facts = FunctionFacts(
+            saga="s", tenant="t", user="u", workflow="w", slot="f", node="f", checkpoints=checkpoints
+        )
+        context = WorkflowContext(facts, {})
+        return context.random(), str(context.uuid())
+
+    assert drawn(0) == drawn(0)
+    assert len({drawn(0), drawn(1), drawn(2)}) == 3
 
 
 class _Session:

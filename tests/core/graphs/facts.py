@@ -46,7 +46,7 @@ class Breaks:
 
 @dataclass(frozen=True)
 class Word:
-    """What an edge says: alive, or dead and because of which errors. `at`: so many slots had their fate before."""
+    """The report of an edge: alive, or dead and because of which errors. `at`: so many slots had their fate before."""
 
     alive: bool
     errors: tuple[Error, ...] = ()

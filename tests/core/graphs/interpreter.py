@@ -228,7 +228,7 @@ class Interpreter(Mapped):
         return Firing(alive, told) if alive or failed or lost else ()
 
     def _is_rescued(self, error: Error, name: str, alive: Collection[str]) -> bool:
-        """Whether a failure that was caught is as good as none here: a live edge comes from its handlers, or from behind."""
+        """True if a failure that was caught is as good as none here: a live edge comes from its handlers, or from behind."""
         if error.by and any(name in self.plan.handlers(source) for source in alive):
             return True
         return any(source in self.plan.ahead[handler] for handler in error.by for source in alive)
@@ -260,7 +260,7 @@ class Interpreter(Mapped):
         return self._dead(source, name, errors, slot)
 
     def _dead(self, source: str, name: str, errors: Iterable[Error], by: Slot) -> Word:
-        """What was caught loses no edge that is only there for when its sender fails. `by`: the slot that speaks."""
+        """A caught failure loses no edge that is only there for when its sender fails. `by`: the slot that speaks."""
         is_handler = name in self.plan.handlers(source)
         errors = tuple(error for error in errors if not (is_handler and error.by))
         return Word(alive=False, errors=errors, at=[*self.became].index(by))

@@ -119,7 +119,8 @@ class WorkflowContext:
 
     def _bits(self) -> int:
         self._drawn += 1
-        text = f"{self._facts.tenant}/{self._facts.saga}/{self._facts.slot}/{self._drawn}"
+        facts = self._facts
+        text = f"{facts.tenant}/{facts.saga}/{facts.slot}/{facts.checkpoints}/{self._drawn}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
     # ---- operations
