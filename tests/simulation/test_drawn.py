@@ -307,6 +307,20 @@ FOUND = {
             *(("read", 49, THROTTLE), ("read", 74, HANG)),
         ),
     ),
+    "an account is silent from a worker's last cost until its time is over": Schedule(
+        "tenants",
+        1210010005045,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        slow=(("release", 0.04),),
+        budget=12,
+        outages=(Outage("index", HANGS, 10, 18),),
+        faults=(
+            *(("write", 40, LATE), ("write", 67, HANG), ("read", 79, HANG)),
+            *(("read", at, CRASH_BEFORE) for at in (12, 49, 72, 86, 88, 99)),
+        ),
+    ),
     "a child that its parent goes on without may be done before it is asked to stop": Schedule(
         "routes",
         1150410001817,
