@@ -239,3 +239,5 @@ class Watched:
             slot = self.known_children[child]
             is_wanted = self.world.ended is None and self.world.children.get(slot) == child
             assert not is_wanted, f"{child} is asked to stop, and {slot_name(slot)} waits for it"
+            if event.undo and child not in self.graphs:
+                self.stopped.append(child)
