@@ -1,0 +1,229 @@
+"""Pure steps share an entry: it is written before anything acts, waits or takes long, and nothing of it is trusted after a conflict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from baton import Context, StepFailure, WorkflowContext, tool, workflow
+from baton.core.log import events as ev
+from tests.kit.corpus import start
+from tests.kit.faults import scripted
+from tests.kit.process import RUNS_IN
+from tests.kit.virtual_time import run_virtual
+from tests.kit.world import World
+from tests.runtime.functions import Application, Result
+
+CHAIN = "abcdefghij"
+
+
+@pytest.fixture
+def app() -> Application:
+    app = Application()
+
+    @tool("add", registry=app.registry, effect="pure")
+    async def add(n: int, seconds: float = 0.0) -> int:
+        await asyncio.sleep(seconds)
+        if (process := RUNS_IN.get()) is not None:
+            process.check()
+        app.calls.append(n)
+        return n + 1
+
+    @tool("tell", registry=app.registry, effect="pure")
+    async def tell(what: int | None = None) -> None:
+        app.calls.append(["told", what])
+
+    @tool("fails", registry=app.registry, effect="pure")
+    async def fails(n: int) -> int:
+        app.calls.append(n)
+        raise StepFailure("no_such_thing", "no", kind="permanent")
+
+    @tool("kills", registry=app.registry, effect="pure")
+    async def kills() -> int:
+        process = RUNS_IN.get()
+        assert process is not None
+        process.die()
+        return 0
+
+    @tool("costs", registry=app.registry, effect="pure")
+    async def costs(n: int, context: Context) -> int:
+        context.spend("0.01")
+        return n + 1
+
+    return app
+
+
+def chain(steps: str = CHAIN, last: str = "", **given: Any) -> str:
+    """One step after the other, each with what the one before gave. Capital letters are steps that act."""
+    nodes, before = [], "${input.n}"
+    for name in steps:
+        what = "count" if name.isupper() else "add"
+        more = "".join(f", {key}: {value}" for key, value in given.items() if what == "add")
+        after = f", after: {before[6]}" if before.startswith("${ctx") else ""
+        nodes.append(f"  {name}: {{tool: {what}, with: {{n: '{before}'{more}}}{after}}}")
+        before = f"${{ctx.{name}.output}}"
+    if last:
+        nodes.append(f"  last: {{{last}, after: {steps[-1]}}}")
+    return "name: chain\non_failure: fail\nnodes:\n" + "\n".join(nodes)
+
+
+def run(app: Application, document: str, plan: tuple[tuple[str, int, str], ...] = (), **world: Any) -> Result:
+    async def main() -> Result:
+        made = World(app.registry, plan=scripted(plan), **world)
+        made.switch_on()
+        saga = await start(made, document, {"n": 0}, "chain")
+        await made.settle()
+        return Result(made, saga, await made.queries_without_faults().show(saga))
+
+    return run_virtual(main())
+
+
+def slots(entry: ev.Entry) -> list[str]:
+    return [one.node for one in entry.events if isinstance(one, ev.StepSucceeded)]
+
+
+def test_ten_pure_steps_are_one_entry(app: Application) -> None:
+    found = run(app, chain())
+    assert (found.status, app.calls) == ("completed", list(range(10)))
+    assert [slots(entry) for entry in found.entries] == [[], list(CHAIN)]
+
+
+def test_what_acts_begins_when_the_pure_steps_before_it_are_written(app: Application) -> None:
+    found = run(app, chain("abCdeFgh"))
+    assert found.status == "completed"
+    assert [slots(entry) for entry in found.entries[1:]] == [
+        ["a", "b"],
+        ["C"],
+        ["d", "e"],
+        ["F"],
+        ["g", "h"],
+    ], "an effect is in the log before the next step begins, pure or not"
+
+
+def test_an_entry_waits_for_no_more_than_a_quarter_of_a_second(app: Application) -> None:
+    found = run(app, chain(seconds=0.1))
+    assert [slots(entry) for entry in found.entries[1:]] == [list("abc"), list("def"), list("ghi"), ["j"]]
+
+
+def test_a_step_that_takes_long_is_begun_once_and_holds_up_no_entry(app: Application) -> None:
+    found = run(app, chain("abc", seconds=0.6))
+    assert [slots(entry) for entry in found.entries[1:]] == [["a"], ["b"], ["c"]]
+    assert app.calls == [0, 1, 2]
+    assert found.entries[2].at - found.entries[1].at < 700
+
+
+def test_a_wait_is_written_with_the_steps_before_it(app: Application) -> None:
+    found = run(app, chain("abc", "wait: {for: 5m}"))
+    assert [slots(entry) for entry in found.entries[1:]] == [list("abc"), []]
+
+
+def test_a_step_that_fails_is_written_with_those_before_it(app: Application) -> None:
+    found = run(app, chain("abc", "tool: fails, with: {n: 7}"))
+    assert found.status == "failed"
+    assert [slots(entry) for entry in found.entries[1:]] == [list("abc")]
+    assert found.failure.code == "no_such_thing"
+
+
+def test_branches_beside_each_other_share_the_entry(app: Application) -> None:
+    document = """
+name: chain
+nodes:
+  a: {tool: add, with: {n: 1}}
+  b: {tool: add, with: {n: '${ctx.a.output}', seconds: 0.05}, after: a}
+  c: {tool: add, with: {n: '${ctx.a.output}'}, after: a}
+  d: {tool: add, with: {n: '${ctx.c.output}'}, after: c}
+  e: {tool: add, with: {n: '${ctx.b.output}'}, after: [b, d]}
+"""
+    found = run(app, document)
+    assert [slots(entry) for entry in found.entries[1:]] == [list("acdbe")]
+
+
+def test_a_loop_of_pure_steps_is_one_entry(app: Application) -> None:
+    document = """
+name: chain
+nodes:
+  a: {tool: add, with: {n: "${loop.iteration}"}, loop: {while: 'output < 10', max_iterations: 20}}
+"""
+    found = run(app, document)
+    assert (found.status, len(found.entries)) == ("completed", 2)
+    assert app.calls == list(range(10))
+
+
+def test_a_cost_ends_the_run_and_is_kept_once(app: Application) -> None:
+    document = """
+name: chain
+nodes:
+  a: {tool: add, with: {n: 1}}
+  b: {tool: costs, with: {n: 1}, after: a}
+  c: {tool: add, with: {n: 1}, after: b}
+  d: {tool: add, with: {n: 1}, after: c}
+"""
+    found = run(app, document)
+    assert [slots(entry) for entry in found.entries[1:]] == [["a"], ["b"], ["c", "d"]]
+    assert [one.cost for one in found.events if isinstance(one, ev.StepSucceeded)] == [0, 10_000, 0, 0]
+
+
+def test_the_steps_of_a_function_share_an_entry(app: Application) -> None:
+    @workflow("sums", registry=app.registry)
+    async def sums(context: WorkflowContext) -> int:
+        n = 0
+        for _ in range(10):
+            n = await context.step("add", n)
+        n = await context.step("count", n)
+        for _ in range(10):
+            n = await context.step("add", n)
+        return n
+
+    found = app.run("sums")
+    assert (found.status, found.output) == ("completed", 21)
+    assert [len(slots(entry)) for entry in found.entries] == [0, 10, 1, 10]
+    assert app.calls == list(range(21))
+
+
+@pytest.mark.parametrize("fate", ["crash before", "crash after", "hang", "no answer", "late", "throttle"])
+def test_a_run_that_its_entry_does_not_reach_is_made_again(app: Application, fate: str) -> None:
+    calm = run(app, chain("abCdefGhi"))
+    for write in range(5, 14):
+        app.calls.clear()
+        found = run(app, chain("abCdefGhi"), (("write", write, fate),))
+        assert (found.status, found.output) == (calm.status, calm.output), f"write {write}"
+        written = [name for entry in found.entries for name in slots(entry)]
+        assert written == list("abCdefGhi")
+
+
+def test_what_others_write_meanwhile_is_heard_before_the_run(app: Application) -> None:
+    document = """
+name: chain
+nodes:
+  go: {wait: {signal: go}}
+  a: {tool: add, with: {n: 1}}
+  b: {tool: add, with: {n: "${ctx.a.output}", seconds: 0.2}, after: a}
+  c: {join: any, tool: tell, with: {what: "${ctx.b.output?}"}, after: [b, go]}
+"""
+
+    async def main() -> Mapping[str, Any]:
+        made = World(app.registry)
+        made.switch_on()
+        saga = await start(made, document, {"n": 0}, "chain")
+        while 2 not in app.calls and made.plan.writes.count("take") < 1:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
+        await made.service().signal(saga, "go", {}, "k")
+        await made.settle()
+        return {"entries": made.entries(saga), "end": made.end(saga)}
+
+    found = run_virtual(main())
+    fired = [one for entry in found["entries"] for one in entry.events if isinstance(one, ev.JoinFired)]
+    assert [one.by for one in fired] == [("go",)]
+    assert app.calls == [1, 2, ["told", 3], ["told", None]], "its arguments are those of what is in the log"
+
+
+def test_the_step_that_kills_its_workers_is_the_one_that_is_blamed(app: Application) -> None:
+    found = run(app, chain("abc", "tool: kills"))
+    assert found.status == "parked"
+    parked = [one for one in found.events if isinstance(one, ev.Parked)]
+    assert parked[-1].node == "last"
+    assert [slots(entry) for entry in found.entries if slots(entry)] == [["a"], ["b"], ["c"]]
