@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
+from baton.core.decide.decide import Advance
+from baton.core.decide.decision import Decision, RunStep, RunSteps
+from baton.core.failures.alternatives import Alternative
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.slots import Slot
+from baton.core.log.state import State
+from baton.runtime.worker.runner import _pure_next
 from tests.kit.corpus import start
 from tests.kit.faults import scripted
 from tests.kit.process import RUNS_IN
@@ -33,8 +40,14 @@ def app() -> Application:
         return n + 1
 
     @tool("tell", registry=app.registry, effect="pure")
-    async def tell(what: int | None = None) -> None:
+    async def tell(what: Any = None, seconds: float = 0.0) -> None:
+        await asyncio.sleep(seconds)
         app.calls.append(["told", what])
+
+    @tool("long", registry=app.registry, effect="pure")
+    async def long(after: str = "") -> str:
+        app.calls.append(len(after))
+        return "x" * 10_000
 
     @tool("fails", registry=app.registry, effect="pure")
     async def fails(n: int) -> int:
@@ -51,6 +64,7 @@ def app() -> Application:
     @tool("costs", registry=app.registry, effect="pure")
     async def costs(n: int, context: Context) -> int:
         context.spend("0.01")
+        app.calls.append(n)
         return n + 1
 
     return app
@@ -164,6 +178,7 @@ nodes:
     found = run(app, document)
     assert [slots(entry) for entry in found.entries[1:]] == [["a"], ["b"], ["c", "d"]]
     assert [one.cost for one in found.events if isinstance(one, ev.StepSucceeded)] == [0, 10_000, 0, 0]
+    assert len(app.calls) == 4
 
 
 def test_the_steps_of_a_function_share_an_entry(app: Application) -> None:
@@ -194,31 +209,75 @@ def test_a_run_that_its_entry_does_not_reach_is_made_again(app: Application, fat
         assert written == list("abCdefGhi")
 
 
-def test_what_others_write_meanwhile_is_heard_before_the_run(app: Application) -> None:
-    document = """
-name: chain
-nodes:
-  go: {wait: {signal: go}}
-  a: {tool: add, with: {n: 1}}
-  b: {tool: add, with: {n: "${ctx.a.output}", seconds: 0.2}, after: a}
-  c: {join: any, tool: tell, with: {what: "${ctx.b.output?}"}, after: [b, go]}
-"""
+def test_an_entry_that_is_full_is_written_and_each_step_runs_once(app: Application) -> None:
+    steps = [
+        f"  s{n}: {{tool: long, with: {{after: '${{ctx.s{n - 1}.output}}'}}, after: s{n - 1}}}"
+        for n in range(1, 40)
+    ]
+    found = run(app, "name: chain\nnodes:\n  s0: {tool: long}\n" + "\n".join(steps))
+    assert app.calls == [0, *[10_000] * 39]
+    assert 3 <= len(found.entries) <= 5
 
-    async def main() -> Mapping[str, Any]:
+
+def test_an_open_wait_is_written_before_the_next_step_runs(app: Application) -> None:
+    document = chain("abc", seconds=0.05) + "\n  go: {wait: {signal: go, fresh: true, timeout: 1m}}"
+    found = signalled(app, document, after_s=0.1)
+    assert [type(event) for event in found.entries[1].events] == [ev.WaitOpened]
+    assert not any(one.lost for one in found.events if isinstance(one, ev.SignalReceived))
+
+
+def test_a_step_is_not_pure_by_another_way() -> None:
+    node = Node(name="a", kind="task", tool="a", effect="pure")
+    step = RunStep(slot="a", node=node, place=Slot.parse("a"), arguments={})
+    ways = {
+        "itself": step,
+        "by another tool": replace(step, way=Alternative(name="b", tool="b")),
+        "with a hook": replace(step, hooks=("free_room",)),
+        "an act": replace(step, node=replace(node, effect="idempotent")),
+        "at a price": replace(step, node=replace(node, cost=1)),
+    }
+    shares = {
+        what: _pure_next(Advance((), Decision(commands=(RunSteps((one,)),)), 0, False, State())) is not None
+        for what, one in ways.items()
+    }
+    assert shares == {what: what == "itself" for what in ways}
+
+
+def signalled(app: Application, document: str, after_s: float) -> Result:
+    """Run a saga that gets a signal so long after its worker has taken it."""
+
+    async def main() -> Result:
         made = World(app.registry)
         made.switch_on()
         saga = await start(made, document, {"n": 0}, "chain")
-        while 2 not in app.calls and made.plan.writes.count("take") < 1:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(0.1)
+        while "take" not in made.plan.writes:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(after_s)
         await made.service().signal(saga, "go", {}, "k")
         await made.settle()
-        return {"entries": made.entries(saga), "end": made.end(saga)}
+        return Result(made, saga, await made.queries_without_faults().show(saga))
 
-    found = run_virtual(main())
-    fired = [one for entry in found["entries"] for one in entry.events if isinstance(one, ev.JoinFired)]
-    assert [one.by for one in fired] == [("go",)]
-    assert app.calls == [1, 2, ["told", 3], ["told", None]], "its arguments are those of what is in the log"
+    return run_virtual(main())
+
+
+RACE = """
+name: chain
+nodes:
+  start: {tool: add, with: {n: 1}}
+  go: {wait: {signal: go}}
+  a: {tool: add, with: {n: "${ctx.start.output}", seconds: 0.2}, after: start}
+  b: {join: any, tool: tell, with: {what: "${join.outputs}", seconds: SECONDS}, after: [a, go]}
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.6])
+def test_what_others_write_meanwhile_is_heard_before_the_run(app: Application, seconds: float) -> None:
+    """It is over, or under way, when the entry before it finds that the log has gone another way."""
+    found = signalled(app, RACE.replace("SECONDS", str(seconds)), after_s=0.23 if seconds else 0.1)
+    (fired,) = [one for one in found.events if isinstance(one, ev.JoinFired)]
+    told = [n for n in app.calls if isinstance(n, list)]
+    assert fired.by == ("go",)
+    assert told[-1] == ["told", {"go": {}}], "its arguments are those of what is in the log"
 
 
 def test_the_step_that_kills_its_workers_is_the_one_that_is_blamed(app: Application) -> None:

@@ -488,7 +488,8 @@ class Runner:
             if not run.ahead or not all(map(_is_plain, run.ahead)):
                 break
             later = await self._advance(run, together=True, after=advance)
-            if later.taken < len(run.ahead) or (later.state.ended is not None and run.attempts.unpaid):
+            is_full = later.room < 0 or later.taken < len(run.ahead)
+            if is_full or (later.state.ended is not None and run.attempts.unpaid):
                 break
             advance, run.ahead = advance.then(later), []
         return advance
