@@ -218,6 +218,20 @@ def test_an_entry_that_is_full_is_written_and_each_step_runs_once(app: Applicati
     assert 3 <= len(found.entries) <= 6
 
 
+def test_items_that_find_no_room_in_the_entry_are_in_the_next(app: Application) -> None:
+    over = str(list(range(70)))
+    document = f"""
+name: chain
+nodes:
+  first: {{tool: add, with: {{n: 1}}}}
+  each: {{map: {{over: {over}, concurrency: 70}}, tool: long, after: first}}
+"""
+    found = run(app, document)
+    assert found.status == "completed"
+    assert app.calls == [1, *[0] * 70]
+    assert 3 <= len(found.entries) <= 6
+
+
 def test_an_open_wait_is_written_before_the_next_step_runs(app: Application) -> None:
     document = chain("abc", seconds=0.05) + "\n  go: {wait: {signal: go, fresh: true, timeout: 1m}}"
     found = signalled(app, document, after_s=0.1)

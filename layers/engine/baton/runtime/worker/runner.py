@@ -488,8 +488,7 @@ class Runner:
             if not run.ahead or not all(map(_is_plain, run.ahead)):
                 break
             later = await self._advance(run, together=True, after=advance)
-            is_full = later.room < 0 or later.taken < len(run.ahead)
-            if is_full or (later.state.ended is not None and run.attempts.unpaid):
+            if later.taken < len(run.ahead) or (later.state.ended is not None and run.attempts.unpaid):
                 break
             advance, run.ahead = advance.then(later), []
         return advance
