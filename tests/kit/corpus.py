@@ -100,13 +100,17 @@ async def _chain(world: World) -> str:
     return await start(world, chain_of(8, 1.1), {"n": 0}, "chain")
 
 
+async def _go(service: Service, saga: str, key: str) -> None:
+    await service.signal(saga, "go", {}, key)
+
+
 async def _sums(world: World) -> str:
     """Pure steps before, between and beside those that act, and a signal while some of them wait for their entry."""
     saga = await start(world, SUMS, {"n": 1}, "sums")
     for key in ("early", "late"):
         await asyncio.sleep(0.55)
         with suppress(NotAllowedNow):  # it has ended before the second
-            await patiently(world, lambda service, key=key: service.signal(saga, "go", {}, key))
+            await patiently(world, partial(_go, saga=saga, key=key))
     return saga
 
 

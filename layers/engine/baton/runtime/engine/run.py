@@ -382,16 +382,14 @@ class Run(Struct):
     has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
     count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
     be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
-    costs of stopped steps. `sent`: the number of them in the entry that is being appended.
-    `early`: slots of pure steps that began before the log had what they follow from; `ahead`: outcomes of such
-    steps that are in no entry yet.
-    `is_careful`: the worker before has died, so that each step has an entry of its own. `stopped`: slots
-    stopped for the end that it decides now, which may have acted. `cancelled`: children that this invocation
-    has asked to stop, and true if they must take their effects back. `handlers`: failure handlers that it has
-    started, or why one cannot be. `put_off`: until when children wait because their tenant has no room, or
-    those before a fork have not ended. `wants_more`: a step is ready that only another invocation has time
-    for. `began`: by slot, the version of the log at which its last attempt
-    began. `notices`: its notifier, once it has had a notice.
+    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `early`: slots of
+    pure steps that began before the log had what they follow from. `ahead`: outcomes of these in no entry.
+    `is_careful`: the worker before has died. `stopped`: slots stopped for the end that it decides now, which
+    may have acted. `cancelled`: children that this invocation has asked to stop, and true if they must take
+    their effects back. `handlers`: failure handlers that it has started, or why one cannot be. `put_off`:
+    until when children wait because their tenant has no room, or those before a fork have not ended.
+    `wants_more`: a step is ready that only another invocation has time for. `began`: by slot, the version of
+    the log at which its last attempt began. `notices`: its notifier, once it has had a notice.
     """
 
     lease: Lease
@@ -492,21 +490,14 @@ class Run(Struct):
     ) -> Advance:
         """Decide from the values in memory.
         With a `size`, use the first outcomes only; the others, and the slots just stopped, count as running.
-        `after`: use the outcomes of the steps that ran ahead of the log, behind what was decided before.
+        `after`: use the outcomes that are `ahead`, from the state that this leads to.
         """
         busy = self.stopped if size is None else {*self.stopped, *(one.slot for one in self.outcomes[size:])}
+        state, outcomes = self.history.state, self.outcomes[:size]
         if after is not None:
-            bounds = replace(bounds, entry_bytes=after.room)
-        return advance(
-            self.program,
-            self.history.state if after is None else after.state,
-            self.outcomes[:size] if after is None else self.ahead,
-            now,
-            {*self.attempts.busy, *busy} if busy else self.attempts.busy,
-            self.found,
-            bounds,
-            together=together,
-        )
+            state, outcomes, bounds = after.state, self.ahead, replace(bounds, entry_bytes=after.room)
+        running = {*self.attempts.busy, *busy} if busy else self.attempts.busy
+        return advance(self.program, state, outcomes, now, running, self.found, bounds, together=together)
 
 
 class Superseded(Exception):

@@ -468,8 +468,8 @@ class Runner:
     async def _run_ahead(self, run: Run, advance: Advance) -> Advance:
         """Run the pure steps that follow from an entry before it is written, and return it with their ends.
 
-        It waits no more than `AHEAD_MS` for them; a step that takes longer goes on beside the append. An entry
-        with the end of any other step does not wait.
+        It waits no more than `AHEAD_MS` for them; a step that takes longer goes on beside the append.
+        An entry with the end of any other step does not wait.
         """
         if run.attempts.slots or not all(_is_pure(run, one) for one in run.outcomes):
             return advance
@@ -494,7 +494,7 @@ class Runner:
         return advance
 
     async def _forget_early(self, run: Run) -> None:
-        """Stop the steps that ran ahead of an entry that is not in the log: what they were given may differ."""
+        """Stop the steps that ran ahead of an entry that is not in the log, and drop their outcomes."""
         if run.early:
             left = await run.attempts.abort(slots) if (slots := run.early & run.attempts.slots) else []
             run.outcomes += spent_by([*run.ahead, *left])
