@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.builder.found import text_of
 from baton.core.limits import Limits
-from baton.errors import NotFound
-from baton.testing import Unanswered, run
+from baton.errors import InvalidInput, NotFound
+from baton.testing import Elsewhere, Unanswered, run
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.result import Result
@@ -53,6 +54,35 @@ async def party(order: str, guests: list[str], context: WorkflowContext) -> list
 async def patient(context: WorkflowContext) -> Any:
     first = await context.signal("go", timeout="1h")
     return [first, await context.call("party", GIVEN)]
+
+
+@dataclass
+class Scan:
+    pages: int
+
+
+def scanned(output: Any = None, sent: list[str] | None = None, **options: Any) -> Result:
+    registry = Registry()
+    kills = options.pop("kills", {})
+
+    @tool("send", registry=registry)
+    async def send(token: str) -> None:
+        if sent is not None:
+            sent.append(token)
+
+    @workflow("scan", registry=registry)
+    async def scan(context: WorkflowContext) -> Any:
+        done = context.callback(timeout="2h", heartbeat="5m" if "heartbeat" in options else None, schema=Scan)
+        await context.step(send, done.token)
+        try:
+            return (await done).pages
+        except TimeoutError as error:
+            return f"late: {error}"
+        except StepFailure as failure:
+            return f"{failure.code}: {failure.message}"
+
+    plan = Elsewhere(output=output, **options)
+    return run(scan, tools=registry, callbacks={"callback": plan}, kills=kills)
 
 
 def party_with(**options: Any) -> Result:
@@ -123,6 +153,49 @@ def test_signals_and_children_of_a_function_are_known_only_when_it_runs() -> Non
     assert timed.output[0] == 4
     late = run(patient, tools=REGISTRY)
     assert (late.status, late.took_s) == ("failed", 3600)
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_callback_is_completed_by_the_holder_of_its_token(moment: str) -> None:
+    sent: list[str] = []
+    result = scanned({"pages": 4}, after="1h", sent=sent, kills={"send": moment})
+    assert (result.output, result.took_s) == (4, 3600)
+    assert len(set(sent)) == 1
+    assert sent[0].startswith("eyJ")
+    assert result.steps["callback"].output == {"pages": 4}
+
+
+def test_what_a_callback_reports_is_raised_at_once_and_its_time_is_a_timeout() -> None:
+    assert scanned(code="jammed", message="paper").output == "jammed: paper"
+    silent, dead = scanned(silent=True), scanned(silent=True, heartbeat="4m", after="30m")
+    assert (silent.output[:5], silent.took_s) == ("late:", 7200)
+    assert (dead.output[:5], 1_700 < dead.took_s < 2_100) == ("late:", True)
+
+
+def test_a_report_that_does_not_fit_the_schema_of_a_callback_is_refused() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        scanned({"pages": "many"})
+    assert [one.path for one in caught.value.problems] == ["/output/pages"]
+
+
+@pytest.mark.parametrize(("heartbeat", "timeout"), [("5s", "1h"), ("2h", "1h")])
+def test_a_heartbeat_is_longer_than_clocks_differ_and_shorter_than_its_callback(
+    heartbeat: str, timeout: str
+) -> None:
+    registry = Registry()
+
+    @workflow("beats", registry=registry)
+    async def beats(context: WorkflowContext) -> None:
+        await context.callback(timeout=timeout, heartbeat=heartbeat)
+
+    result = run(beats, tools=registry)
+    assert result.status == "parked"
+    assert f"heartbeat={heartbeat!r}" in result.error
+
+
+def test_a_payload_that_says_that_time_is_over_is_a_payload() -> None:
+    said = run(patient, tools=REGISTRY, signals={"go": {"timed_out": True}}, answers={"ask": "yes"})
+    assert said.error.startswith("child_failed"), "the signal came, and the workflow is not registered"
 
 
 def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:

@@ -50,6 +50,7 @@ LEAVES: dict[str, Mapping[str, Any]] = {
         "asks": Asks(type="approval", says={"title": "May it?"}, expires_ms=HOUR),
     },
     "callback": {"kind": "task", "tool": "leaf", "callback": CallbackTimes(timeout_ms=HOUR)},
+    "promise": {"kind": "callback", "effect": "pure", "callback": CallbackTimes(timeout_ms=HOUR)},
     "child": {"kind": "workflow", "workflow": "other", "timeout_ms": HOUR},
     "graph": {"kind": "subgraph", "workflow": "w#g", "timeout_ms": HOUR},
 }

@@ -49,7 +49,7 @@ def test_a_member_runs_and_ends(scope: str, leaf: str) -> None:
 def test_a_member_that_fails_or_runs_out_of_time_is_what_its_scope_says(
     scope: str, leaf: str, fate: str
 ) -> None:
-    is_told = scope == "agent" or (fate == "expires" and leaf in TOLD_OF)
+    is_told = scope == "agent" or (fate == "expires" and leaf in TOLD_OF and scope != "function")
     assert end_of(Played(program_of(scope, leaf), fate).play())[0] == ("completed" if is_told else "failed")
     caught = end_of(Played(program_of(scope, leaf, caught=True), fate).play())
     assert caught[0] == "completed"

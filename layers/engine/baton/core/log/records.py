@@ -463,6 +463,10 @@ class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
 _NONE: dict[str, Any] = {}
 
 
+TIMED_OUT = {"timed_out": True}
+"""The output of a wait for a signal whose time is over."""
+
+
 class Work(msgspec.Struct, frozen=True):
     """Base class of open work; by default it delegates to its inner steps.
 

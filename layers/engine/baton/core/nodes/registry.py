@@ -12,7 +12,7 @@ from baton.core.nodes.human import HumanKind
 from baton.core.nodes.map import MapKind
 from baton.core.nodes.model import ModelKind
 from baton.core.nodes.subgraph import GraphKind
-from baton.core.nodes.task import TaskKind
+from baton.core.nodes.task import CallbackKind, TaskKind
 from baton.core.nodes.value import ValueKind
 from baton.core.nodes.wait import WaitKind
 
@@ -29,5 +29,6 @@ _ALL = (
     AgentKind(),
     MapKind(),
     FunctionKind(),
+    CallbackKind(),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

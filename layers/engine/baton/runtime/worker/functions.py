@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,19 +17,23 @@ from msgspec import Struct, field
 from baton.core.decide.decision import RunFunctions
 from baton.core.expressions import duration_text
 from baton.core.failures.codes import FUNCTION_BLOCKS, FUNCTION_CHANGED, FUNCTION_DEFECT
+from baton.core.log.folding.received import promise_of
 from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
+from baton.core.log.state import Origin
 from baton.ports import StepFailure
 from baton.ports.functions import (
     FunctionFacts,
     FunctionSession,
     FunctionStep,
+    NoTokensError,
     OperationRequest,
     WorkflowFunctions,
 )
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
+from baton.runtime.people import links
 
 LONG_MS, MOST_MS = 1_000, 10_000
 """Milliseconds between two operations after which a function is warned about, and is over."""
@@ -212,6 +217,9 @@ class _Memory:
                 live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
+            except NoTokensError:
+                del self.live[call.slot]
+                return None
         if live.end is not None and live.end.begins_again:
             return None
         operations, requests = [], live.requests()
@@ -281,6 +289,14 @@ class FunctionRunner:
         return True
 
     async def _progress(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
+        try:
+            return await self._ran_on(run, memory, call)
+        except NoTokensError:  # what it has done without tokens is forgotten
+            memory.live.pop(call.slot, None)
+            await links.ensure_key(self._p.context, self._p.secrets)
+            return await self._ran_on(run, memory, call)
+
+    async def _ran_on(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
         live, state = memory.live.get(call.slot), None
         try:
             if live is None or not live.continues(call):
@@ -328,10 +344,18 @@ class FunctionRunner:
             tools=[one.tool for one in call.calls],
             state=state,
             checkpoints=checkpoints,
+            token=partial(self._token, origin, call.slot) if links.has_key(self._p.secrets) else None,
+            api_url=self._p.api_url,
         )
         session = functions.open(call.name, arguments, facts)
         passed = _no_time if self._p.meter is None else self._p.meter.passed
         return _Live(call.name, session, passed, call.branch, arguments, checkpoints)
+
+    def _token(self, origin: Origin, slot: str, item: str) -> str:
+        """Return the token of the callback of an item."""
+        callback = promise_of(f"{slot}#{item}")
+        holder = links.Holder(tenant=origin.tenant, saga=origin.saga, callback=callback)
+        return links.known_token(self._p.secrets, holder)
 
     def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
         """Return the function that begins again with the state of its checkpoint."""
