@@ -24,9 +24,10 @@ import yaml
 
 import baton.compat.aws_durable as compat
 from baton.core.limits import Limits
-from baton.core.log.codec import decode_entry
-from baton.core.log.functions import OperationsBegan
-from baton.core.log.state import status_of
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, CallbackReport
+from baton.core.log.slots import Slot
+from baton.core.log.work import Callback
+from baton.runtime.people.links import Holder, token_for
 from baton.testing.deployment import BATCH, Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.tools.define import Registry
@@ -159,14 +160,16 @@ class _Client:
         return self._ask("history", None)
 
     def send_durable_execution_callback_success(self, CallbackId: str, Result: bytes | None = None) -> Any:  # noqa: N803
-        result = None if Result is None else Result.decode()
-        return self._ask("signal", (CallbackId, {"status": "success", "result": result}))
+        return self._report(CallbackId, status=SUCCESS, output=None if Result is None else Result.decode())
 
     def send_durable_execution_callback_failure(self, CallbackId: str, Error: Any = None) -> Any:  # noqa: N803
-        return self._ask("signal", (CallbackId, {"status": "failure", "error": Error}))
+        return self._report(CallbackId, status=FAILURE, code="rejected", message=str(Error))
 
     def send_durable_execution_callback_heartbeat(self, CallbackId: str) -> Any:  # noqa: N803
-        return self._ask("signal", (CallbackId, {"status": "heartbeat"}))
+        return self._report(CallbackId, status=HEARTBEAT)
+
+    def _report(self, callback: str, **said: Any) -> Any:
+        return self._ask("report", (callback, CallbackReport(**said)))
 
 
 class _Moment:
@@ -227,9 +230,10 @@ class _World:
             return world._clock.now() / 1_000
         if what == "sleep":
             return await _advance(world, world._clock.now() + round(value * 1_000))
-        if what == "signal":
-            saga, _, signal = value[0].partition("/")
-            return await world.service().signal(saga, signal, value[1], key=str(world._clock.now()))
+        if what == "report":
+            holder = Holder(tenant="test", saga=saga, callback=value[0])
+            token = await token_for(world._request().parts.context, world._engine.secrets, holder)
+            return await world.service().callback(token, value[1])
         result = await world.result(saga)
         status = STATUS.get(result.status, "RUNNING" if world._clock.now() < BEGIN + LONGEST_S * 1_000 else "TIMED_OUT")
         if what == "execution":
@@ -249,18 +253,17 @@ async def _advance(world: Deployment, until: int) -> None:
 
 
 async def _callbacks(world: Deployment, saga: str) -> list[dict[str, Any]]:
-    """Return an event for each callback of a saga."""
-    opened = await world._request().open(saga)
-    entries = [decode_entry(one.data) for one in world._log.read_tail(opened.head.ref, 0, 0)]
-    found = {}
-    for event in (event for entry in entries for event in entry.events):
-        for one in event.operations if isinstance(event, OperationsBegan) else ():
-            signal = str(one.node.get("signal", "")) if one.node else ""
-            if signal.startswith("callback_"):
-                name = (one.label or one.item).partition("[")[0].removeprefix("_")
-                details = {"CallbackId": f"{saga}/{signal}"}
-                found[signal] = {"EventType": "CallbackStarted", "Name": name, "CallbackStartedDetails": details}
-    return [*found.values()]
+    """Return an event for each callback that is open."""
+    state = (await world._request().open(saga)).history.state
+    return [
+        {
+            "EventType": "CallbackStarted",
+            "Name": Slot.parse(slot).item.removeprefix("_"),
+            "CallbackStartedDetails": {"CallbackId": work.id},
+        }
+        for slot, work in state.open.items()
+        if isinstance(work, Callback)
+    ]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -60,13 +60,13 @@ from baton.compat.aws_durable.types import (
 )
 from baton.compat.aws_durable.waits import WaitForConditionConfig
 from baton.ports import StepFailure
-from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.context import SHORTEST_HEARTBEAT_MS, WorkflowContext
+from baton.tools.functions.context import Callback as PendingCallback
 from baton.tools.functions.loop import FunctionDefect
 
 P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
-HEARTBEAT, SUCCESS = "heartbeat", "success"
 
 
 def _binding(function: Callable[..., Any], takes: int) -> Callable[..., Any]:
@@ -129,7 +129,7 @@ class Execution:
 
     def __init__(self, workflow: WorkflowContext, place: str) -> None:
         self.workflow, self.place = workflow, place
-        self.bodies = self.callbacks = 0
+        self.bodies = 0
 
     def body_key(self) -> tuple[str, str, str]:
         """Return the key of the next closure."""
@@ -138,25 +138,23 @@ class Execution:
 
 
 class Callback(Generic[T]):
-    """A callback: the outside sends the saga a signal, whose name stands in `callback_id` after the saga's."""
+    """A callback, which another system completes by `POST /callbacks/{callback_id}`; `url` is all of it."""
 
-    def __init__(self, callback_id: str, heard: asyncio.Task[Mapping[str, Any]], serdes: SerDes[T]) -> None:
-        self.callback_id = callback_id
-        self._heard, self._serdes = heard, serdes
+    def __init__(self, operation: PendingCallback[Any], serdes: SerDes[Any]) -> None:
+        self.callback_id, self.url = operation.token, operation.url
+        self._operation, self._serdes = operation, serdes
 
     def result(self) -> T | None:
-        """Wait for its result. Raises `CallbackError`."""
+        """Wait for its result, which is a text unless it has a `serdes`. Raises `CallbackError`."""
         try:
-            said = wait_for(lambda: asyncio.shield(self._heard))
+            output = wait_for(lambda: asyncio.shield(self._operation))
         except TimeoutError as error:
             raise CallbackTimeoutError("the callback did not come in time") from error
-        if said.get("status") == SUCCESS:
-            found: T | None = read(self._serdes, said.get("result"), SerDesContext(self.callback_id))
-            return found
-        failed = ErrorObject.from_dict(said.get("error") or {})
-        raise CallbackExternalError(
-            failed.message or "the callback has failed", failed.type, failed.data, failed.stack_trace
-        )
+        except StepFailure as failure:
+            raise CallbackExternalError(failure.message, failure.code) from failure
+        text = output if output is None or isinstance(output, str) else json.dumps(output)
+        found: T | None = read(self._serdes, text, SerDesContext(self._operation.item))
+        return found
 
 
 class DurableContext:
@@ -298,29 +296,19 @@ class DurableContext:
 
     def create_callback(self, name: str | None = None, config: CallbackConfig | None = None) -> Callback[Any]:
         """Begin to wait for a result from outside."""
-        of, run = config or CallbackConfig(), self._run
-        run.callbacks += 1
-        signal = f"callback_{run.callbacks}"
+        of = config or CallbackConfig()
+        timeout, heartbeat = of.timeout.seconds or None, of.heartbeat_timeout.seconds or None
+        if heartbeat is not None:
+            heartbeat = max(heartbeat, SHORTEST_HEARTBEAT_MS // 1_000)
+            heartbeat = None if timeout is not None and heartbeat >= timeout else heartbeat
 
-        async def begin() -> asyncio.Task[Mapping[str, Any]]:
-            heard = _named(self._hear(signal, of), name_of(name, None, "callback"))
-            return asyncio.get_running_loop().create_task(heard)
+        async def begin() -> PendingCallback[Any]:
+            called = name_of(name, None, "callback")
+            begun = self._workflow.callback(timeout=timeout, heartbeat=heartbeat, name=called)
+            begun.is_used = True  # a handler may end without its result
+            return begun
 
-        heard = self._wait(begin)
-        return Callback(f"{self._workflow.saga}/{signal}", heard, of.serdes or PassThroughSerDes())
-
-    async def _hear(self, signal: str, config: CallbackConfig) -> Mapping[str, Any]:
-        """Return what the outside says at the end. Raises `TimeoutError`."""
-        workflow, began = self._workflow, self._workflow.now()
-        while True:
-            left = config.timeout.seconds - (workflow.now() - began).total_seconds()
-            limits = [left] if config.timeout.seconds else []
-            limits += [config.heartbeat_timeout.seconds] if config.heartbeat_timeout.seconds else []
-            if limits and min(limits) <= 0:
-                raise TimeoutError
-            said: Mapping[str, Any] = await workflow.signal(signal, timeout=min(limits) if limits else None)
-            if said.get("status") != HEARTBEAT:
-                return said
+        return Callback(self._wait(begin), of.serdes or PassThroughSerDes())
 
     def wait_for_callback(
         self,
