@@ -33,7 +33,7 @@ from baton.testing.loop import VirtualLoop, run_virtual
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 
-SDK = "aws_durable_execution_sdk_python"
+SDK, SUITE = "aws_durable_execution_sdk_python", "aws_durable_execution_conformance_tests"
 BEGIN = 4_102_444_800_000
 LONGEST_S = 7_200
 STATUS = {"completed": "SUCCEEDED", "failed": "FAILED", "cancelled": "CANCELLED"}
@@ -50,14 +50,20 @@ def main(suite: Path, handlers: Path) -> int:
     sys.path[:0] = [str(suite), str(handlers / "handlers")]
     for name in [compat.__name__, *(one.name for one in _modules())]:
         sys.modules[name.replace(compat.__name__, SDK)] = importlib.import_module(name)
-    validate = importlib.import_module("aws_durable_execution_conformance_tests.validate")
-    requirements = {path.stem: path for path in (suite / validate.__package__ / "test_requirements").rglob("*.yaml")}
+    validate = importlib.import_module(f"{SUITE}.validate")
+    requirements = {path.stem: path for path in (suite / SUITE / "test_requirements").rglob("*.yaml")}
     counts: Counter[str] = Counter()
     for number, (handler, targets) in sorted(_handlers(handlers).items(), key=lambda one: _order(one[0])):
         if number not in requirements:
             continue
-        reason = DIFFERENT.get("crash" if number in CRASHING else number, DIFFERENT.get(number.partition("-")[0]))
-        errors = _try(validate, yaml.safe_load(requirements[number].read_text()), handler, targets) if number not in CRASHING else ["not run"]
+        reason = DIFFERENT.get(
+            "crash" if number in CRASHING else number, DIFFERENT.get(number.partition("-")[0])
+        )
+        errors = (
+            _try(validate, yaml.safe_load(requirements[number].read_text()), handler, targets)
+            if number not in CRASHING
+            else ["not run"]
+        )
         counts["passed" if not errors else "different" if reason else "FAILED"] += 1
         if errors:
             print(number, handler, "|", reason or "FAILED", "|", "; ".join(errors)[:300])
@@ -77,14 +83,14 @@ class _Template(yaml.SafeLoader):
     """Loader of templates with CloudFormation's tags, of which the last word matters."""
 
 
-_Template.add_multi_constructor("!", lambda loader, tag, node: str(node.value).partition(".")[0].strip("${}"))  # type: ignore[no-untyped-call]
+_Template.add_multi_constructor("!", lambda loader, tag, node: str(node.value).partition(".")[0].strip("${}"))
 
 
 def _handlers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """Return the module of the handler of each requirement, and its environment."""
     found: dict[str, tuple[str, dict[str, str]]] = {}
     for file in sorted(root.glob("template_*.yaml")):
-        resources = yaml.load(file.read_text(), _Template)["Resources"]  # noqa: S506  # a safe loader
+        resources = yaml.load(file.read_text(), _Template)["Resources"]  # a safe loader
         module = {
             name: one["Properties"]["Handler"].rpartition(".")[0]
             for name, one in resources.items()
@@ -98,14 +104,16 @@ def _handlers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
     return found
 
 
-def _try(validate: Any, requirement: Mapping[str, Any], handler: str, targets: Mapping[str, str]) -> list[str]:
+def _try(
+    validate: Any, requirement: Mapping[str, Any], handler: str, targets: Mapping[str, str]
+) -> list[str]:
     """Return what the suite's validator finds wrong."""
     registry = Registry()
     try:
         for module in [handler, *targets.values()]:
-            with contextlib.suppress(ModuleNotFoundError) if "." not in module else contextlib.nullcontext():
+            if "." in module:
                 _declare(module, registry)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # a result of the run
         return [f"import: {type(error).__name__}: {error}"]
     os.environ.update({key: value.rpartition(".")[2] for key, value in targets.items()})
     context = validate.PlaceholderContext()
@@ -118,8 +126,15 @@ def _try(validate: Any, requirement: Mapping[str, Any], handler: str, targets: M
         config = validate.AsyncValidationConfig(no_progress_timeout_seconds=2 * LONGEST_S)
         validator = validate.PollingValidator(world, config, context)
         with contextlib.redirect_stdout(io.StringIO()):
-            result = validator.validate("execution", [], requirement.get("ExpectedResult") or {"ExecutionStatus": "SUCCEEDED"}, actions)
-        return list(result.errors) + [f"{key}: {value}" for key, value in world.failure.items() if result.errors]
+            result = validator.validate(
+                "execution",
+                [],
+                requirement.get("ExpectedResult") or {"ExecutionStatus": "SUCCEEDED"},
+                actions,
+            )
+        return list(result.errors) + [
+            f"{key}: {value}" for key, value in world.failure.items() if result.errors
+        ]
 
     name = handler.rpartition(".")[2].replace("_", "-")
     return _World(registry).run(name, given, judge)
@@ -127,7 +142,7 @@ def _try(validate: Any, requirement: Mapping[str, Any], handler: str, targets: M
 
 def _declare(module: str, registry: Registry) -> None:
     """Import a handler anew, with its workflow in this registry."""
-    execution = importlib.import_module(f"{compat.__name__}.execution")
+    execution: Any = importlib.import_module(f"{compat.__name__}.execution")
     execution.REGISTRY = registry
     sys.modules.pop(module, None)
     handler = importlib.import_module(module).handler
@@ -196,7 +211,7 @@ class _World:
         def work() -> None:
             try:
                 found.extend(judge(_Client(self._ask)))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # a result of the run
                 found.append(f"{type(error).__name__}: {error}")
             self._requests.put(None)
 
@@ -212,7 +227,7 @@ class _World:
             while (request := self._requests.get()) is not None:
                 try:
                     self._answers.put(await self._answer(world, view["id"], *request))
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  # raised in the other thread
                     self._answers.put(error)
 
         run_virtual(main)
@@ -235,9 +250,15 @@ class _World:
             token = await token_for(world._request().parts.context, world._engine.secrets, holder)
             return await world.service().callback(token, value[1])
         result = await world.result(saga)
-        status = STATUS.get(result.status, "RUNNING" if world._clock.now() < BEGIN + LONGEST_S * 1_000 else "TIMED_OUT")
+        status = STATUS.get(
+            result.status, "RUNNING" if world._clock.now() < BEGIN + LONGEST_S * 1_000 else "TIMED_OUT"
+        )
         if what == "execution":
-            return {"Status": status, "Result": json.dumps(result.output), "Error": result.error or result.status}
+            return {
+                "Status": status,
+                "Result": json.dumps(result.output),
+                "Error": result.error or result.status,
+            }
         return {"ExecutionStatus": status, "Events": [*await _callbacks(world, saga)]}
 
 

@@ -84,6 +84,10 @@ class FunctionSession(Protocol):
         """
         ...
 
+    def mark_replay(self, *, on: bool) -> None:
+        """Tell it whether it does again what the log has already."""
+        ...
+
     def close(self) -> None:
         """Forget it: its coroutines are closed, and ask for nothing more."""
         ...

@@ -165,12 +165,16 @@ class DurableContext:
         self._workflow = execution.workflow
         self.execution_context = ExecutionContext(execution.workflow.saga)
         self.lambda_context = None
-        extra = {"executionArn": execution.workflow.saga}
-        self.logger = logger or Logger(logging.getLogger("baton.durable"), extra)
+        self.logger = logger or self._logger_over(logging.getLogger("baton.durable"))
 
     def set_logger(self, new_logger: Any) -> None:
         """Write by another logger."""
-        self.logger = Logger(new_logger, {"executionArn": self._workflow.saga})
+        self.logger = self._logger_over(new_logger)
+
+    def _logger_over(self, logger: Any) -> Logger:
+        """Return a logger of the context, which does not repeat in a replay what it has written."""
+        workflow = self._workflow
+        return Logger(logger, {"executionArn": workflow.saga}, lambda: workflow.is_replaying)
 
     # ---- steps
 
@@ -240,8 +244,6 @@ class DurableContext:
         name: str | None = None,
     ) -> T:
         """Call `check` with its newest result until the strategy says stop. Raises `WaitForConditionError`."""
-        if check is None or config is None:
-            raise ValidationError("wait_for_condition takes a `check` and a `config`")
         called, serdes = name_of(name, check, "condition"), config.serdes
         place, attempt = self._place(called), 0
         state: T = read(serdes, written(serdes, config.initial_state, place), place)
@@ -358,7 +360,10 @@ class DurableContext:
     # ---- contexts
 
     def run_in_child_context(
-        self, func: Callable[[DurableContext], T], name: str | None = None, config: ChildConfig[T] | None = None
+        self,
+        func: Callable[[DurableContext], T],
+        name: str | None = None,
+        config: ChildConfig[T] | None = None,
     ) -> T:
         """Run a function with a context of its own. Raises `ChildContextError` for what it raises."""
         serdes, place = (config or ChildConfig[T]()).serdes, self._place(name_of(name, func, "child"))
@@ -366,9 +371,9 @@ class DurableContext:
             value = func(DurableContext(self._run, self.logger))
         except FunctionDefect:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # raised again, as what the handler expects
             ErrorObject.from_exception(error).raise_as_operation_error(ChildContextError)
-        return value if serdes is None else read(serdes, written(serdes, value, place), place)  # type: ignore[no-any-return]
+        return value if serdes is None else read(serdes, written(serdes, value, place), place)
 
     def map(
         self,
@@ -406,7 +411,7 @@ class DurableContext:
         config.completion_config.check_total(len(branches))
         place, serdes = self._place(name), config.serdes
         result: BatchResult[T] = self._wait(lambda: self._run_batch(branches, name, config))
-        return result if serdes is None else read(serdes, written(serdes, result, place), place)  # type: ignore[no-any-return]
+        return result if serdes is None else read(serdes, written(serdes, result, place), place)
 
     async def _run_batch(
         self, branches: Sequence[ParallelBranch[T]], name: str, config: MapConfig[Any] | ParallelConfig
@@ -419,7 +424,7 @@ class DurableContext:
 
         async def run(branch: ParallelBranch[T]) -> T:
             value = await run_plain(lambda: branch.func(DurableContext(self._run, self.logger)))
-            return value if serdes is None else read(serdes, written(serdes, value, place), place)  # type: ignore[no-any-return]
+            return value if serdes is None else read(serdes, written(serdes, value, place), place)
 
         def over() -> CompletionReason | None:
             return completion(config.completion_config, items, names)
@@ -467,13 +472,14 @@ def _item(index: int, task: asyncio.Task[T]) -> BatchItem[T]:
 
 def _named(coroutine: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
     """Give a coroutine the name under which its operations stand in the log."""
-    coroutine.__name__ = name
+    named: Any = coroutine
+    named.__name__ = name
     return coroutine
 
 
 def name_of(name: str | None, function: Any, kind: str) -> str:
     """Return the name of an operation in the log: letters, digits and `_`."""
-    text = name or getattr(function, "__name__", "")
+    text = name or str(getattr(function, "__name__", ""))
     text = kind if text in ("", "<lambda>") else text
     text = re.sub("[^A-Za-z0-9_]+", "_", text).strip("_")[:40] or kind
     return f"_{text}" if text[0].isdigit() else text

@@ -6,6 +6,7 @@ saga as failed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -122,6 +123,6 @@ class ErrorObject:
         }
         return {key: value for key, value in said.items() if value is not None}
 
-    def raise_as_operation_error(self, kind: type[DurableOperationError]) -> NoReturn:
+    def raise_as_operation_error(self, kind: Callable[..., DurableOperationError]) -> NoReturn:
         """Raise it as an error of this class."""
         raise kind(self.message, self.type, self.data, self.stack_trace)

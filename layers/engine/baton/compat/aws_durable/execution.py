@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from msgspec import structs
 
 from baton.compat.aws_durable.config import uniform
-from baton.compat.aws_durable.context import DurableContext, Execution
+from baton.compat.aws_durable.context import DurableContext, Execution, name_of
 from baton.compat.aws_durable.exceptions import DurableOperationError
 from baton.compat.aws_durable.steps import STEP, STEP_ONCE, add_tools
 from baton.compat.aws_durable.strand import run_plain
@@ -72,7 +72,7 @@ def durable_execution(
                 kind = error.error_type if isinstance(error, DurableOperationError) else type(error).__name__
                 raise StepFailure(FAILED, f"{kind}: {error}", kind="permanent") from error
 
-        run.__name__, run.__qualname__ = handler.__name__, handler.__qualname__
+        run.__name__, run.__qualname__ = name_of(None, handler, _USUAL[0]), handler.__qualname__
         run.__module__, run.__doc__ = handler.__module__, handler.__doc__
         made = _make(run, workflow, "1", PURE, 0, None, context_type=WorkflowContext)
         said = {"timeout": timeout, "limits": limits}

@@ -218,7 +218,7 @@ class _Memory:
             except _Changed as error:
                 return _changed(call, error)
             except NoTokensError:
-                del self.live[call.slot]
+                self.live.pop(call.slot).session.close()
                 return None
         if live.end is not None and live.end.begins_again:
             return None
@@ -292,7 +292,8 @@ class FunctionRunner:
         try:
             return await self._ran_on(run, memory, call)
         except NoTokensError:  # what it has done without tokens is forgotten
-            memory.live.pop(call.slot, None)
+            if (without := memory.live.pop(call.slot, None)) is not None:
+                without.session.close()
             await links.ensure_key(self._p.context, self._p.secrets)
             return await self._ran_on(run, memory, call)
 
@@ -367,22 +368,32 @@ class FunctionRunner:
 
     async def _again(self, run: Run, call: FunctionCall) -> _Live:
         """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
-        origin, work = run.history.state.origin, call.work
+        work = call.work
         state = None if work.checkpoint is None else await self._value(run, work.checkpoint)
         arguments = await self._value(run, work.given)
         live = self._open(run, call, arguments, state, work.checkpoints)
-        if not call.work.heard:
-            live.start(call.now)
-            return live
-        live.start(call.work.began)
-        for part in call.work.segments:
-            for heard in _decode_heard(await self._p.call(self._p.blobs.get, origin.tenant, part.ref)):
-                live.deliver(heard, await self._content(run, heard))
-        for heard in call.work.tail:
-            live.deliver(heard, await self._content(run, heard))
-        live.check(call.work.asked)
-        live.steps = []
+        try:
+            await self._replay(run, call, live)
+        except BaseException:
+            live.session.close()
+            raise
         return live
+
+    async def _replay(self, run: Run, call: FunctionCall, live: _Live) -> None:
+        work, tenant = call.work, run.history.state.origin.tenant
+        if not work.heard:
+            live.start(call.now)
+            return
+        live.session.mark_replay(on=True)
+        live.start(work.began)
+        for part in work.segments:
+            for heard in _decode_heard(await self._p.call(self._p.blobs.get, tenant, part.ref)):
+                live.deliver(heard, await self._content(run, heard))
+        for heard in work.tail:
+            live.deliver(heard, await self._content(run, heard))
+        live.check(work.asked)
+        live.session.mark_replay(on=False)
+        live.steps = []
 
     async def _content(self, run: Run, heard: Heard) -> Any:
         return None if heard.failure is not None else await self._value(run, heard.output)

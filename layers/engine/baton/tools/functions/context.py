@@ -101,6 +101,8 @@ class WorkflowContext:
         self._now = 0
         self._drawn = 0
         self._path = TaskPath(f"{facts.checkpoints}/" if facts.checkpoints else "")
+        self.is_replaying = False
+        """True while the function does again what the log has: it has written its log lines before."""
         self.checkpointed: list[Any] = []
         self.open: dict[str, Operation[Any]] = {}
         self.asked: list[OperationRequest] = []

@@ -44,6 +44,9 @@ class _Session:
         self._loop = FunctionLoop(self._context.timer)
         self._task: asyncio.Task[Any] | None = None
 
+    def mark_replay(self, *, on: bool) -> None:
+        self._context.is_replaying = on
+
     def close(self) -> None:
         self._loop.forget()
 

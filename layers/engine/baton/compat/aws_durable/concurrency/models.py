@@ -94,9 +94,7 @@ class BatchResult(Generic[R]):
         """FAILED if a branch has failed, or a predicate has said so."""
         if self.completion_reason is CompletionReason.CUSTOM_COMPLETION_SUCCEEDED:
             return BatchItemStatus.SUCCEEDED
-        is_failed = (
-            self.has_failure or self.completion_reason is CompletionReason.CUSTOM_COMPLETION_FAILED
-        )
+        is_failed = self.has_failure or self.completion_reason is CompletionReason.CUSTOM_COMPLETION_FAILED
         return BatchItemStatus.FAILED if is_failed else BatchItemStatus.SUCCEEDED
 
     @property
