@@ -11,12 +11,11 @@ import importlib
 import io
 import json
 import os
-import pkgutil
 import queue
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,10 @@ from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 
 SDK, SUITE = "aws_durable_execution_sdk_python", "aws_durable_execution_conformance_tests"
+MODULES = (
+    *(".config", ".context", ".exceptions", ".execution", ".retries", ".serdes", ".types", ".waits"),
+    *(".concurrency", ".concurrency.models"),
+)
 BEGIN = 4_102_444_800_000
 LONGEST_S = 7_200
 STATUS = {"completed": "SUCCEEDED", "failed": "FAILED", "cancelled": "CANCELLED"}
@@ -48,8 +51,8 @@ CRASHING = ("1-17", "1-18", "3-12")
 def main(suite: Path, handlers: Path) -> int:
     """Run all requirements; return the exit code."""
     sys.path[:0] = [str(suite), str(handlers / "handlers")]
-    for name in [compat.__name__, *(one.name for one in _modules())]:
-        sys.modules[name.replace(compat.__name__, SDK)] = importlib.import_module(name)
+    for name in ("", *MODULES):
+        sys.modules[f"{SDK}{name}"] = compat
     validate = importlib.import_module(f"{SUITE}.validate")
     requirements = {path.stem: path for path in (suite / SUITE / "test_requirements").rglob("*.yaml")}
     counts: Counter[str] = Counter()
@@ -69,10 +72,6 @@ def main(suite: Path, handlers: Path) -> int:
             print(number, handler, "|", reason or "FAILED", "|", "; ".join(errors)[:300])
     print(", ".join(f"{count} {what}" for what, count in counts.items()), "of", len(requirements))
     return 1 if counts["FAILED"] else 0
-
-
-def _modules() -> Iterator[pkgutil.ModuleInfo]:
-    return pkgutil.walk_packages(compat.__path__, f"{compat.__name__}.")
 
 
 def _order(number: str) -> tuple[int, ...]:
@@ -142,8 +141,8 @@ def _try(
 
 def _declare(module: str, registry: Registry) -> None:
     """Import a handler anew, with its workflow in this registry."""
-    execution: Any = importlib.import_module(f"{compat.__name__}.execution")
-    execution.REGISTRY = registry
+    context: Any = importlib.import_module(f"{compat.__name__}.context")
+    context.REGISTRY = registry
     sys.modules.pop(module, None)
     handler = importlib.import_module(module).handler
     if not any(tool.function is handler for tool in registry.values()):  # a plain Lambda function

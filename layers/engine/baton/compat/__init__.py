@@ -1,1 +1,1 @@
-"""Contexts of other systems for long workflows, over workflow functions. A saga that uses none imports none of it."""
+"""Contexts of other systems, over workflow functions. A saga that uses none imports none of it."""

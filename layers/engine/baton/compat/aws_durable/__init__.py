@@ -1,54 +1,97 @@
-"""AWS's durable-execution context over workflow functions: a handler written for it runs with its import changed.
+"""AWS's durable-execution context over workflow functions: a handler of it runs with its import changed.
 
-The names are those of `aws_durable_execution_sdk_python`, module by module. docs/aws-durable.md says what differs.
+All names of `aws_durable_execution_sdk_python` and its modules are here. What differs is on
+docs/aws-durable.md.
 """
 
-from baton.compat.aws_durable.concurrency.models import BatchCompletionError, BatchResult
-from baton.compat.aws_durable.config import (
-    BatchItemStatus,
-    CompletionDecision,
-    CompletionItemStatus,
-    CompletionOutcome,
-    CompletionStatus,
-    ParallelBranch,
-    complete_batch,
-    continue_batch,
-)
 from baton.compat.aws_durable.context import (
     DurableContext,
+    durable_execution,
     durable_parallel_branch,
     durable_step,
     durable_wait_for_callback,
     durable_with_child_context,
+    with_retry,
 )
-from baton.compat.aws_durable.exceptions import (
+from baton.compat.aws_durable.options import (
+    BatchItemStatus,
+    CallbackConfig,
     CallbackError,
     CallbackExternalError,
     CallbackSubmitterError,
     CallbackTimeoutError,
+    ChildConfig,
     ChildContextError,
+    CompletionConfig,
+    CompletionDecision,
+    CompletionItemStatus,
+    CompletionOutcome,
+    CompletionStatus,
     DurableExecutionsError,
     DurableOperationError,
+    Duration,
+    ErrorObject,
     ExecutionError,
     InvocationError,
+    InvokeConfig,
     InvokeError,
+    JitterStrategy,
+    LinearRetryStrategyConfig,
+    MapConfig,
+    NestingType,
+    ParallelBranch,
+    ParallelConfig,
     RetryableSerDesError,
+    RetryDecision,
+    RetryPresets,
+    RetryStrategyConfig,
+    SerDes,
+    SerDesContext,
     SerDesError,
+    StepConfig,
     StepError,
+    StepInterruptedError,
+    StepSemantics,
     ValidationError,
+    WaitForCallbackConfig,
+    WaitForConditionConfig,
+    WaitForConditionDecision,
     WaitForConditionError,
+    WaitStrategyConfig,
+    WithRetryConfig,
+    complete_batch,
+    continue_batch,
+    create_linear_retry_strategy,
+    create_retry_strategy,
+    create_wait_strategy,
 )
-from baton.compat.aws_durable.execution import durable_execution
-from baton.compat.aws_durable.retries import WithRetryConfig, with_retry
-from baton.compat.aws_durable.types import StepContext
+from baton.compat.aws_durable.values import (
+    BatchCompletionError,
+    BatchItem,
+    BatchResult,
+    CompletionReason,
+    ExtendedTypeSerDes,
+    JsonSerDes,
+    PassThroughSerDes,
+    StepContext,
+    WaitForCallbackContext,
+    WaitForConditionCheckContext,
+)
 
 __all__ = [
-    "BatchCompletionError", "BatchItemStatus", "BatchResult", "CallbackError", "CallbackExternalError",
-    "CallbackSubmitterError", "CallbackTimeoutError", "ChildContextError", "CompletionDecision",
-    "CompletionItemStatus", "CompletionOutcome", "CompletionStatus", "DurableContext",
-    "DurableExecutionsError", "DurableOperationError", "ExecutionError", "InvocationError", "InvokeError",
-    "ParallelBranch", "RetryableSerDesError", "SerDesError", "StepContext", "StepError", "ValidationError",
-    "WaitForConditionError", "WithRetryConfig", "complete_batch", "continue_batch", "durable_execution",
-    "durable_parallel_branch", "durable_step", "durable_wait_for_callback", "durable_with_child_context",
-    "with_retry",
+    "BatchCompletionError", "BatchItem", "BatchItemStatus", "BatchResult", "CallbackConfig",
+    "CallbackError", "CallbackExternalError", "CallbackSubmitterError", "CallbackTimeoutError",
+    "ChildConfig", "ChildContextError", "CompletionConfig", "CompletionDecision", "CompletionItemStatus",
+    "CompletionOutcome", "CompletionReason", "CompletionStatus", "DurableContext",
+    "DurableExecutionsError", "DurableOperationError", "Duration", "ErrorObject", "ExecutionError",
+    "ExtendedTypeSerDes", "InvocationError", "InvokeConfig", "InvokeError", "JitterStrategy",
+    "JsonSerDes", "LinearRetryStrategyConfig", "MapConfig", "NestingType", "ParallelBranch",
+    "ParallelConfig", "PassThroughSerDes", "RetryDecision", "RetryPresets", "RetryStrategyConfig",
+    "RetryableSerDesError", "SerDes", "SerDesContext", "SerDesError", "StepConfig", "StepContext",
+    "StepError", "StepInterruptedError", "StepSemantics", "ValidationError", "WaitForCallbackConfig",
+    "WaitForCallbackContext", "WaitForConditionCheckContext", "WaitForConditionConfig",
+    "WaitForConditionDecision", "WaitForConditionError", "WaitStrategyConfig", "WithRetryConfig",
+    "complete_batch", "continue_batch", "create_linear_retry_strategy", "create_retry_strategy",
+    "create_wait_strategy", "durable_execution", "durable_parallel_branch", "durable_step",
+    "durable_wait_for_callback", "durable_with_child_context", "with_retry",
 ]  # fmt: skip

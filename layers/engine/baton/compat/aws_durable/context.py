@@ -1,8 +1,8 @@
 """The context of a durable handler: AWS's operations, as operations of a workflow function.
 
-The code of a step is a closure in the memory of the process that runs the handler. So its operation is a call of
-a tool (`steps.py`) that finds the closure there. In a process that has not run the handler the tool says so, and
-the handler, run again, asks for the step once more.
+The code of a step is a closure in the memory of the process that runs the handler. So its operation is a
+call of a tool (strands.py) that finds the closure there. In a process that has not run the handler the tool
+says so, and the handler, run again, asks for the step once more.
 """
 
 from __future__ import annotations
@@ -11,57 +11,74 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from baton.compat.aws_durable.concurrency.models import (
-    BatchItem,
-    BatchResult,
-    CompletionReason,
-    completion,
-)
-from baton.compat.aws_durable.config import (
+from msgspec import structs
+
+from baton.compat.aws_durable.options import (
     BatchItemStatus,
     CallbackConfig,
-    ChildConfig,
-    CompletionConfig,
-    Duration,
-    InvokeConfig,
-    MapConfig,
-    ParallelBranch,
-    ParallelConfig,
-    StepConfig,
-    StepSemantics,
-    WaitForCallbackConfig,
-)
-from baton.compat.aws_durable.exceptions import (
     CallbackExternalError,
     CallbackSubmitterError,
     CallbackTimeoutError,
+    ChildConfig,
     ChildContextError,
+    CompletionConfig,
     DurableOperationError,
+    Duration,
     ErrorObject,
+    InvokeConfig,
     InvokeError,
+    MapConfig,
+    ParallelBranch,
+    ParallelConfig,
+    RetryDecision,
+    RetryPresets,
+    SerDes,
+    SerDesContext,
+    StepConfig,
     StepError,
     StepInterruptedError,
+    StepSemantics,
     ValidationError,
+    WaitForCallbackConfig,
+    WaitForConditionConfig,
     WaitForConditionError,
+    WithRetryConfig,
+    create_retry_strategy,
+    uniform,
 )
-from baton.compat.aws_durable.retries import RetryDecision, RetryPresets
-from baton.compat.aws_durable.serdes import PassThroughSerDes, SerDes, SerDesContext, read, written
-from baton.compat.aws_durable.steps import BODIES, ERROR, INTERRUPTED, MISSING, STEP, STEP_ONCE, failure_of
-from baton.compat.aws_durable.strand import run_plain, wait_for
-from baton.compat.aws_durable.types import (
+from baton.compat.aws_durable.strands import (
+    BODIES,
+    ERROR,
+    INTERRUPTED,
+    MISSING,
+    STEP,
+    STEP_ONCE,
+    add_tools,
+    failure_of,
+    run_plain,
+    wait_for,
+)
+from baton.compat.aws_durable.values import (
+    BatchItem,
+    BatchResult,
+    CompletionReason,
     Logger,
+    PassThroughSerDes,
     StepContext,
     WaitForCallbackContext,
     WaitForConditionCheckContext,
+    completion,
+    read,
+    written,
 )
-from baton.compat.aws_durable.waits import WaitForConditionConfig
+from baton.core.effects.toolspec import PURE
 from baton.ports import StepFailure
-from baton.tools.functions.context import SHORTEST_HEARTBEAT_MS, WorkflowContext
-from baton.tools.functions.context import Callback as PendingCallback
+from baton.tools.define import REGISTRY, Registry, ToolError, _make, _where
+from baton.tools.functions.context import SHORTEST_HEARTBEAT_MS, Callback, WorkflowContext
 from baton.tools.functions.loop import FunctionDefect
 
 P = ParamSpec("P")
@@ -70,7 +87,7 @@ U = TypeVar("U")
 
 
 def _binding(function: Callable[..., Any], takes: int) -> Callable[..., Any]:
-    """Return a maker of functions that get `takes` contexts first, and then the arguments that it was given."""
+    """Return a maker of functions that get `takes` contexts, and after them the arguments of the maker."""
 
     def bind(*args: Any, **options: Any) -> Callable[..., Any]:
         def bound(*contexts: Any) -> Any:
@@ -125,7 +142,7 @@ class ExecutionContext:
 
 
 class Execution:
-    """What all contexts of one run of a handler share. It counts what the log has no name for."""
+    """Common part of all contexts of one run of a handler. It numbers the closures, which have no names."""
 
     def __init__(self, workflow: WorkflowContext, place: str) -> None:
         self.workflow, self.place = workflow, place
@@ -137,10 +154,10 @@ class Execution:
         return self.workflow.tenant, self.workflow.saga, f"{self.place}/{self.bodies}"
 
 
-class Callback(Generic[T]):
+class DurableCallback(Generic[T]):
     """A callback, which another system completes by `POST /callbacks/{callback_id}`; `url` is all of it."""
 
-    def __init__(self, operation: PendingCallback[Any], serdes: SerDes[Any]) -> None:
+    def __init__(self, operation: Callback[Any], serdes: SerDes[Any]) -> None:
         self.callback_id, self.url = operation.token, operation.url
         self._operation, self._serdes = operation, serdes
 
@@ -243,7 +260,7 @@ class DurableContext:
         config: WaitForConditionConfig[T],
         name: str | None = None,
     ) -> T:
-        """Call `check` with its newest result until the strategy says stop. Raises `WaitForConditionError`."""
+        """Call `check` with its newest result until the strategy stops. Raises `WaitForConditionError`."""
         called, serdes = name_of(name, check, "condition"), config.serdes
         place, attempt = self._place(called), 0
         state: T = read(serdes, written(serdes, config.initial_state, place), place)
@@ -296,7 +313,9 @@ class DurableContext:
     def _sleep(self, seconds: int, name: str) -> None:
         self._wait(lambda: self._workflow.sleep(seconds, name=name_of(name, None, "wait")))
 
-    def create_callback(self, name: str | None = None, config: CallbackConfig | None = None) -> Callback[Any]:
+    def create_callback(
+        self, name: str | None = None, config: CallbackConfig | None = None
+    ) -> DurableCallback[Any]:
         """Begin to wait for a result from outside."""
         of = config or CallbackConfig()
         timeout, heartbeat = of.timeout.seconds or None, of.heartbeat_timeout.seconds or None
@@ -304,13 +323,13 @@ class DurableContext:
             heartbeat = max(heartbeat, SHORTEST_HEARTBEAT_MS // 1_000)
             heartbeat = None if timeout is not None and heartbeat >= timeout else heartbeat
 
-        async def begin() -> PendingCallback[Any]:
+        async def begin() -> Callback[Any]:
             called = name_of(name, None, "callback")
             begun = self._workflow.callback(timeout=timeout, heartbeat=heartbeat, name=called)
             begun.is_used = True  # a handler may end without its result
             return begun
 
-        return Callback(self._wait(begin), of.serdes or PassThroughSerDes())
+        return DurableCallback(self._wait(begin), of.serdes or PassThroughSerDes())
 
     def wait_for_callback(
         self,
@@ -489,3 +508,102 @@ def workflow_of(function_name: str) -> str:
     """Return the name of the workflow that has the place of a Lambda function."""
     text = function_name.partition(":function:")[2] or function_name
     return re.sub("[^a-z0-9]+", "-", text.partition(":")[0].lower()).strip("-")
+
+
+def with_retry(
+    context: DurableContext,
+    func: Callable[[DurableContext, int], T],
+    config: WithRetryConfig[T],
+    name: str | None = None,
+) -> T:
+    """Run a block of operations, again from its beginning when it raises and the strategy says so."""
+    strategy = config.retry_strategy or create_retry_strategy()
+
+    def attempts(inner: DurableContext) -> T:
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return func(inner, attempt)
+            except Exception as error:
+                decision = strategy(error, attempt)
+                if not decision.should_retry:
+                    raise
+                inner.wait(decision.delay, f"{name}-backoff-{attempt}" if name else None)
+
+    if not config.wrap_with_run_in_child_context:
+        return attempts(context)
+    return context.run_in_child_context(attempts, name, config.child_context_config)
+
+
+# ---- the handler
+
+Handler = Callable[[Any, DurableContext], Any]
+FAILED = "execution_failed"
+_USUAL = ("handler", "lambda_handler")
+
+
+@overload
+def durable_execution(func: Handler) -> Callable[..., Any]: ...
+@overload
+def durable_execution(
+    func: None = None,
+    *,
+    name: str = "",
+    timeout: str | float | None = None,
+    limits: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+    boto3_client: Any = None,
+    plugins: Any = None,
+) -> Callable[[Handler], Callable[..., Any]]: ...
+def durable_execution(
+    func: Handler | None = None,
+    *,
+    name: str = "",
+    timeout: str | float | None = None,
+    limits: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+    boto3_client: Any = None,
+    plugins: Any = None,
+) -> Callable[..., Any]:
+    """Declare a plain function of an event and a context as a workflow. Its input is `{"event": …}`.
+
+    name: without one, that of the function; that of its module for `handler`. timeout, limits: as in a
+    document. boto3_client: ignored. plugins: refused. Raises `ToolError`.
+    """
+
+    def declare(handler: Handler) -> Callable[..., Any]:
+        known = REGISTRY if registry is None else registry
+        if plugins:
+            raise ToolError(f"`{handler.__name__}`: plugins are not called here{_where(handler)}")
+        workflow = name or _name_of(handler)
+
+        async def run(event: Any = None, *, context: WorkflowContext) -> Any:
+            uniform.set(context.random)
+            execution = Execution(context, context.uuid().hex[:8])
+            try:
+                return await run_plain(lambda: handler(event, DurableContext(execution)))
+            except (FunctionDefect, StepFailure):
+                raise
+            except Exception as error:
+                kind = error.error_type if isinstance(error, DurableOperationError) else type(error).__name__
+                raise StepFailure(FAILED, f"{kind}: {error}", kind="permanent") from error
+
+        run.__name__, run.__qualname__ = name_of(None, handler, _USUAL[0]), handler.__qualname__
+        run.__module__, run.__doc__ = handler.__module__, handler.__doc__
+        made = _make(run, workflow, "1", PURE, 0, None, context_type=WorkflowContext)
+        said = {"timeout": timeout, "limits": limits}
+        document = {key: value for key, value in said.items() if value is not None}
+        spec = structs.replace(made.spec, calls=(STEP, STEP_ONCE))
+        known.add(replace(made, spec=spec, document=document))
+        add_tools(known)
+        return run
+
+    return declare if func is None else declare(func)
+
+
+def _name_of(handler: Callable[..., Any]) -> str:
+    called = handler.__name__
+    if called in _USUAL:
+        called = handler.__module__.rpartition(".")[2]
+    return re.sub("[^a-z0-9]+", "-", called.lower()).strip("-")

@@ -1,19 +1,26 @@
-"""Plain code on the event loop of a workflow function: a thread that runs while the loop waits for it.
+"""Plain code of durable handlers: on the event loop of a workflow function, and in the tools of their steps.
 
-Of a function's strands and its loop exactly one runs at a time, and each hands over at an operation. So plain
-code takes the same way in every replay, as coroutines do.
+A strand is a thread that runs while the loop waits for it. Of a function's strands and its loop exactly one
+runs at a time, and each hands over at an operation. So plain code takes the same way in every replay, as
+coroutines do.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import threading
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
-from baton.compat.aws_durable.exceptions import ExecutionError
+from baton.compat.aws_durable.options import ExecutionError, uniform
+from baton.core.effects.toolspec import ONCE, PURE
+from baton.ports import StepContext, StepFailure
+from baton.tools.define import Registry, Tool, tool
 
 T = TypeVar("T")
+
 MOST_ENDS = 1_000
 """Most operations that abandoned code asks for until its thread is left alone."""
 
@@ -102,3 +109,65 @@ def wait_for(asked: Callable[[], Awaitable[T]]) -> T:
         raise ExecutionError("an operation is asked for by the thread of the handler or of its branch only")
     result: T = strand.wait_for(asked)
     return result
+
+
+# ---- the tools of steps
+
+STEP, STEP_ONCE, STEP_INTERRUPTED, ERROR = (
+    "durable.step",
+    "durable.step_once",
+    "durable.step_interrupted",
+    "step_error",
+)
+MISSING = {"missing": True}
+"""Result of a step whose code is not in this process: it has not begun."""
+INTERRUPTED = {"interrupted": True}
+"""Result of a step that may run once, has begun, and did not say how it ended."""
+BODIES: dict[tuple[str, str, str], Callable[[], dict[str, Any]]] = {}
+"""Code of the steps that handlers in this process wait for, by tenant, saga and place."""
+
+
+class _InWorker(Tool):
+    """Tool of plain code that runs in a thread of the worker: a helper process does not have the closure."""
+
+    @property
+    def needs_process(self) -> bool:
+        """False always."""
+        return False
+
+
+def run_step(body: str, context: StepContext) -> dict[str, Any]:
+    """Run a step of a durable handler."""
+    run = BODIES.pop((context.tenant, context.saga, body), None)
+    if run is None:
+        return MISSING
+    numbers = itertools.count()
+    token = uniform.set(lambda: _drawn(f"{context.idempotency_key}/{next(numbers)}"))
+    try:
+        return run()
+    finally:
+        uniform.reset(token)
+
+
+def _drawn(text: str) -> float:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
+
+
+def failure_of(error: Exception) -> StepFailure:
+    """Return the failure of a step that has raised this for the last time."""
+    return StepFailure(ERROR, f"{type(error).__name__}: {error}", kind="permanent")
+
+
+def step_interrupted() -> dict[str, Any]:
+    """Say that an attempt that may run once was cut off: the step's strategy decides about the next."""
+    return {"happened": True, "result": INTERRUPTED}
+
+
+def add_tools(registry: Registry) -> None:
+    """Add the tools of steps to a registry."""
+    own = Registry()
+    tool(STEP, timeout="14m", registry=own)(run_step)
+    tool(STEP_ONCE, timeout="14m", effect=ONCE, verify=STEP_INTERRUPTED, registry=own)(run_step)
+    tool(STEP_INTERRUPTED, effect=PURE, registry=own)(step_interrupted)
+    for made in own.values():
+        registry.add(_InWorker(**{one: getattr(made, one) for one in made.__dataclass_fields__}))

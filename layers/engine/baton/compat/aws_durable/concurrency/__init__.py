@@ -1,1 +1,0 @@
-"""Branches and their results."""
