@@ -35,7 +35,7 @@ from baton.tools.functions.define import document_of
 SDK, SUITE = "aws_durable_execution_sdk_python", "aws_durable_execution_conformance_tests"
 MODULES = (
     *(".config", ".context", ".exceptions", ".execution", ".retries", ".serdes", ".types", ".waits"),
-    *(".concurrency", ".concurrency.models"),
+    *(".concurrency", ".concurrency.models", ".lambda_service"),
 )
 BEGIN = 4_102_444_800_000
 LONGEST_S = 7_200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -216,3 +217,19 @@ def test_a_cancelled_function_ends_its_operations_and_undoes_what_they_did() -> 
     result = run_virtual(main)
     assert (result.status, result.undone) == ("rolled_back", ["charge"])
     assert result.steps["invite[1]/ask"].status == "stopped"
+
+
+def test_a_function_ends_with_the_first_of_results_that_come_together() -> None:
+    registry = Registry()
+    tool("shop.ticket", registry=registry)(ticket)
+
+    @workflow("first", registry=registry)
+    async def first(context: WorkflowContext) -> str:
+        asked = [context.step(ticket, guest) for guest in ("ann", "bob", "cem")]
+        done, others = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        for one in others:
+            one.cancel()
+        return min(one.result() for one in done)
+
+    result = run(first, tools=registry)
+    assert (result.status, result.output) == ("completed", "ticket of ann")

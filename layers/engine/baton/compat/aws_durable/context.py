@@ -184,14 +184,17 @@ class DurableContext:
         self.lambda_context = None
         self.logger = logger or self._logger_over(logging.getLogger("baton.durable"))
 
+    def is_replaying(self) -> bool:
+        """Return true while the handler does again what the log has."""
+        return self._workflow.is_replaying
+
     def set_logger(self, new_logger: Any) -> None:
         """Write by another logger."""
         self.logger = self._logger_over(new_logger)
 
     def _logger_over(self, logger: Any) -> Logger:
         """Return a logger of the context, which does not repeat in a replay what it has written."""
-        workflow = self._workflow
-        return Logger(logger, {"executionArn": workflow.saga}, lambda: workflow.is_replaying)
+        return Logger(logger, {"executionArn": self._workflow.saga}, self.is_replaying)
 
     # ---- steps
 

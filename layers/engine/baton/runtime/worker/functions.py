@@ -80,8 +80,8 @@ class _Live(Struct):
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
-        if heard.item in self.left:  # it has left it just when it ended
-            del self.left[heard.item]
+        if heard.item in self.left or self.end is not None:  # it has left it just when it ended
+            self.left.pop(heard.item, None)
             self.heard.append(heard)
             self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
             return
