@@ -489,7 +489,7 @@ def test_an_invoked_workflow_is_a_child_saga() -> None:
         return found
 
     assert result_of(handler, target) == [{"order": 1}, '"a"']
-    assert workflow_of("ShipOrder_v2") == "shiporder-v2"
+    assert workflow_of("ShipOrder_v2") == "ship-order-v2"
 
 
 # ---- what stays outside

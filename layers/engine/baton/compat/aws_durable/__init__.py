@@ -1,7 +1,7 @@
 """AWS's durable-execution context over workflow functions: a handler of it runs with its import changed.
 
 All names of `aws_durable_execution_sdk_python` and its modules are here. What differs is on
-docs/aws-durable.md.
+docs/coming-from.md.
 """
 
 from baton.compat.aws_durable.context import (

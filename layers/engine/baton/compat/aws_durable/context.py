@@ -508,9 +508,10 @@ def name_of(name: str | None, function: Any, kind: str) -> str:
 
 
 def workflow_of(function_name: str) -> str:
-    """Return the name of the workflow that has the place of a Lambda function."""
-    text = function_name.partition(":function:")[2] or function_name
-    return re.sub("[^a-z0-9]+", "-", text.partition(":")[0].lower()).strip("-")
+    """Return the name of the workflow that has the place of a Lambda function or a Python function."""
+    text = (function_name.partition(":function:")[2] or function_name).partition(":")[0]
+    text = re.sub("(?<=[a-z0-9])(?=[A-Z])", "-", text).lower()
+    return re.sub("[^a-z0-9]+", "-", text).strip("-")
 
 
 def with_retry(
@@ -607,6 +608,4 @@ def durable_execution(
 
 def _name_of(handler: Callable[..., Any]) -> str:
     called = handler.__name__
-    if called in _USUAL:
-        called = handler.__module__.rpartition(".")[2]
-    return re.sub("[^a-z0-9]+", "-", called.lower()).strip("-")
+    return workflow_of(handler.__module__.rpartition(".")[2] if called in _USUAL else called)
