@@ -43,6 +43,8 @@ async def play(program: Program, at: Any) -> Any:  # noqa: C901  a case for each
             made = at.callback()
             await at.step("send_token", f"job {parts[0]}", made.token)
             return await made
+        case "start":
+            return bool(await at.start("kid", {"n": parts[0]}))
         case "fail":
             await at.step("refuses")
         case "sleep":
@@ -116,7 +118,7 @@ def draw(seed: int) -> Program:
 
 
 def _drawn(source: random.Random, number: Callable[[], int], depth: int) -> Program:
-    simple = ["work", "work", "work", "lend", "child", "sleep", "promise"]
+    simple = ["work", "work", "work", "lend", "child", "sleep", "promise", "start"]
     kind = source.choice(
         simple if not depth else [*simple, *["turn", "gather", "group", "each", "race", "late", "try"]]
     )
@@ -126,8 +128,8 @@ def _drawn(source: random.Random, number: Callable[[], int], depth: int) -> Prog
             return [kind, number()]
         case "work":
             return [kind, number() * 100, source.choice([0.1, 0.4, 1.5])]
-        case "child" | "lend":
-            return [kind, number() * 100 if kind == "child" else f"loan {number()}"]
+        case "child" | "lend" | "start":
+            return [kind, f"loan {number()}" if kind == "lend" else number() * 100]
         case "sleep":
             return [kind, source.choice([0, 0.5, 3, 200])]
         case "each":
@@ -158,6 +160,7 @@ class Plain:
 
     done: list[Any] = field(default_factory=list)
     promises: list[asyncio.Future[Any]] = field(default_factory=list)
+    started: list[asyncio.Task[Any]] = field(default_factory=list)
 
     def callback(self) -> Any:
         self.promises.append(asyncio.get_running_loop().create_future())
@@ -176,6 +179,10 @@ class Plain:
     async def call(self, workflow: str, given: Any) -> Any:
         return (await self.step("work", given["n"]))["n"]
 
+    async def start(self, workflow: str, given: Any) -> bool:
+        self.started.append(asyncio.create_task(self.call(workflow, given)))
+        return True
+
 
 async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
     """Outcome of a program by plain asyncio: its status, its result, and what it has done."""
@@ -183,7 +190,9 @@ async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
     try:
         result = await play(program, at)
     except StepFailure:
+        await asyncio.gather(*at.started)
         return "rolled_back", None, sorted(at.done, key=str)
+    await asyncio.gather(*at.started)
     return "completed", result, sorted(at.done, key=str)
 
 

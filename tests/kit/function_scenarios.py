@@ -99,6 +99,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
     async def with_children(context: WorkflowContext) -> dict[str, Any]:
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
+        await context.start("chain", {"n": 30})
         other = context.call("slow")
         more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:

@@ -86,6 +86,12 @@ def scanned(output: Any = None, sent: list[str] | None = None, **options: Any) -
     return run(scan, tools=registry, callbacks={"callback": plan}, kills=kills)
 
 
+@workflow("begins", registry=REGISTRY)
+async def begins(order: str, context: WorkflowContext) -> list[str]:
+    given = {"order": order, "guests": ["ann"]}
+    return [await context.start("party", given), await context.start("party", given)]
+
+
 def party_with(**options: Any) -> Result:
     return run(party, GIVEN, tools=REGISTRY, **{"answers": {"ask": "yes"}, **options})
 
@@ -197,6 +203,25 @@ def test_a_heartbeat_is_longer_than_clocks_differ_and_shorter_than_its_callback(
 def test_a_payload_that_says_that_time_is_over_is_a_payload() -> None:
     said = run(patient, tools=REGISTRY, signals={"go": {"timed_out": True}}, answers={"ask": "yes"})
     assert said.error.startswith("child_failed"), "the signal came, and the workflow is not registered"
+
+
+def test_a_started_saga_has_no_parent_and_is_not_waited_for() -> None:
+    async def main(loop: VirtualLoop) -> tuple[Result, Result]:
+        deployment = Deployment(loop, REGISTRY, Limits(), begin=0, worker_timeout=60_000, caller=("t", "ann"))
+        for function in (party, begins):
+            await deployment.service().register(text_of(function, REGISTRY), json_only=False)
+        view, _ = await deployment.service().start("begins", {"order": "o1"}, key="")
+        await deployment.settle({})
+        result = await deployment.result(view["id"])
+        return result, await deployment.result(result.output[1])
+
+    result, other = run_virtual(main)
+    assert (result.status, len(set(result.output)), other.status) == ("completed", 2, "suspended")
+
+
+def test_a_saga_that_cannot_be_started_is_a_failure() -> None:
+    result = run(begins, {"order": "o1"}, tools=REGISTRY, workflows=[patient])
+    assert result.steps["party"].error.startswith("child_failed")
 
 
 def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:

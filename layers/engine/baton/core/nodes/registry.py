@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baton.core.nodes.agent import AgentKind
 from baton.core.nodes.base import Kind
-from baton.core.nodes.child import ChildKind
+from baton.core.nodes.child import ChildKind, StartKind
 from baton.core.nodes.end import EndKind
 from baton.core.nodes.fail import FailKind
 from baton.core.nodes.function import FunctionKind
@@ -30,5 +30,6 @@ _ALL = (
     MapKind(),
     FunctionKind(),
     CallbackKind(),
+    StartKind(),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -18,6 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
 from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
+from baton.core.graph.graph import START
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
@@ -337,8 +338,16 @@ class WorkflowContext:
         timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
         node = {"kind": "workflow", "workflow": workflow, "timeout_ms": timeout_ms}
         given = {} if input is None else _json(input)
-        called = name or re.sub(r"\W", "_", workflow.partition("@")[0])
-        return self._ask(called, _asked(node, None, given))
+        return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
+
+    def start(self, workflow: str, input: Any = None, *, name: str = "") -> Operation[str]:
+        """Start a saga of another workflow, `NAME` or `NAME@VERSION`; the result is its id.
+
+        The function does not wait for its end. No cancel, rollback or fork of this saga concerns it.
+        """
+        node = {"kind": START, "workflow": workflow}
+        given = {} if input is None else _json(input)
+        return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
 
     async def map(
         self,
@@ -520,6 +529,10 @@ def _bound(
         given[one] = value
     found: dict[str, Any] = _json(given)
     return found
+
+
+def _of_workflow(workflow: str) -> str:
+    return re.sub(r"\W", "_", workflow.partition("@")[0])
 
 
 def _called(tool: str) -> str:
