@@ -39,7 +39,7 @@ CROWDS = $(shell grep -rl --include='test_*.py' BATON_CROWDS tests)
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build dist pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build dist pins bench trace load fuzz screenshots graphs failures soak conformance format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -127,6 +127,15 @@ soak: install-dev  ## every fault at every write and the longest tests, then sch
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@BATON_SOAK=all $(BIN)/pytest -q -m soak tests
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
+
+# Its handlers are in the repository of AWS's SDK for Python, and in no package.
+CONFORMANCE := build/conformance
+HANDLERS ?= $(CONFORMANCE)/sdk/packages/aws-durable-execution-sdk-python-conformance-tests
+conformance: install-dev  ## AWS's public suite for durable functions against baton.compat.aws_durable: make conformance HANDLERS=DIR
+	@test -d $(CONFORMANCE)/suite || $(BIN)/python -m pip install --quiet --no-deps --ignore-requires-python \
+		--target $(CONFORMANCE)/suite aws-durable-execution-conformance-tests==1.0.0
+	@test -d $(HANDLERS) || git clone --quiet --depth 1 https://github.com/aws/aws-durable-execution-sdk-python $(CONFORMANCE)/sdk
+	@$(BIN)/python -m tests.conformance.suite $(CONFORMANCE)/suite $(HANDLERS)
 
 format: install-dev  ## let ruff mend what it can
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .

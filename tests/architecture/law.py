@@ -28,6 +28,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "runtime": _PORTS,
     "adapters": _PORTS,
     "tools": _PORTS,
+    # Contexts of other systems over workflow functions, for applications that name them.
+    "compat": _PORTS | {"tools"},
     # Pages of the API's own answers: it gets the routes handed in, and knows nothing of what serves them.
     "console": _PORTS | {"words"},
     "web": _PORTS | {"runtime", "settings", "console"},

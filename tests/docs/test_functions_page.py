@@ -86,7 +86,7 @@ def test_all_its_workflows_have_no_problem_and_no_note(project: Path) -> None:
     done = python(project, *BATON, "check", "-q")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert all(": ok, " in line for line in lines)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from baton import StepFailure, WorkflowContext, workflow
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
+from tests.kit.external_work import carry_out
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -38,6 +39,12 @@ async def play(program: Program, at: Any) -> Any:  # noqa: C901  a case for each
             return len(await at.step("lend", parts[0]))
         case "child":
             return await at.call("kid", {"n": parts[0]})
+        case "promise":
+            made = at.callback()
+            await at.step("send_token", f"job {parts[0]}", made.token)
+            return await made
+        case "start":
+            return bool(await at.start("kid", {"n": parts[0]}))
         case "fail":
             await at.step("refuses")
         case "sleep":
@@ -91,7 +98,9 @@ async def _race(parts: list[Any], at: Any) -> Any:
 
 
 def add_drawn(registry: Registry) -> None:
-    @workflow("drawn", registry=registry, on_failure="rollback", tools=["work", "lend", "refuses"])
+    @workflow(
+        "drawn", registry=registry, on_failure="rollback", tools=["work", "lend", "refuses", "send_token"]
+    )
     async def drawn(program: list[Any], context: WorkflowContext) -> Any:
         """A program that its input tells."""
         return await play(program, context)
@@ -109,16 +118,18 @@ def draw(seed: int) -> Program:
 
 
 def _drawn(source: random.Random, number: Callable[[], int], depth: int) -> Program:
-    simple = ["work", "work", "work", "lend", "child", "sleep"]
+    simple = ["work", "work", "work", "lend", "child", "sleep", "promise", "start"]
     kind = source.choice(
         simple if not depth else [*simple, *["turn", "gather", "group", "each", "race", "late", "try"]]
     )
     inner = partial(_drawn, source, number, depth - 1)
     match kind:
+        case "promise":
+            return [kind, number()]
         case "work":
             return [kind, number() * 100, source.choice([0.1, 0.4, 1.5])]
-        case "child" | "lend":
-            return [kind, number() * 100 if kind == "child" else f"loan {number()}"]
+        case "child" | "lend" | "start":
+            return [kind, f"loan {number()}" if kind == "lend" else number() * 100]
         case "sleep":
             return [kind, source.choice([0, 0.5, 3, 200])]
         case "each":
@@ -133,20 +144,44 @@ def _drawn(source: random.Random, number: Callable[[], int], depth: int) -> Prog
 
 
 @dataclass
+class _Promise:
+    """A future with a token, as a callback has."""
+
+    made: asyncio.Future[Any]
+    token: str
+
+    def __await__(self) -> Any:
+        return self.made.__await__()
+
+
+@dataclass
 class Plain:
     """Plain functions under the names of the operations, and what they have done."""
 
     done: list[Any] = field(default_factory=list)
+    promises: list[asyncio.Future[Any]] = field(default_factory=list)
+    started: list[asyncio.Task[Any]] = field(default_factory=list)
 
-    async def step(self, tool: str, what: Any = None, seconds: float = 0.2) -> Any:
+    def callback(self) -> Any:
+        self.promises.append(asyncio.get_running_loop().create_future())
+        return _Promise(self.promises[-1], str(len(self.promises)))
+
+    async def step(self, tool: str, what: Any = None, token: str = "", seconds: float = 0.2) -> Any:
         await asyncio.sleep(seconds)
         if tool == "refuses":
             raise StepFailure("sold_out", "there is none", kind="permanent")
+        if tool == "send_token":
+            self.promises[int(token) - 1].set_result(f"{what} is done")
+            return None
         self.done.append(what)
         return {"n": what + 1} if tool == "work" else {"id": what}
 
     async def call(self, workflow: str, given: Any) -> Any:
         return (await self.step("work", given["n"]))["n"]
+
+    async def start(self, workflow: str, given: Any) -> bool:
+        self.started.append(asyncio.create_task(self.call(workflow, given)))
+        return True
 
 
 async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
@@ -155,7 +190,9 @@ async def plainly(program: Program) -> tuple[str, Any, list[Any]]:
     try:
         result = await play(program, at)
     except StepFailure:
+        await asyncio.gather(*at.started)
         return "rolled_back", None, sorted(at.done, key=str)
+    await asyncio.gather(*at.started)
     return "completed", result, sorted(at.done, key=str)
 
 
@@ -170,4 +207,6 @@ async def drawn(world: World, program: Program, *, start: Any, patiently: Any) -
     """A program as a workflow function."""
     await patiently(world, lambda service: service.register(KID, json_only=False))
     document = json.dumps(document_of(world.registry["drawn"]))
-    return str(await start(world, document, {"program": program}, "drawn"))
+    saga = str(await start(world, document, {"program": program}, "drawn"))
+    await carry_out(world, saga, partial(patiently, world))
+    return saga

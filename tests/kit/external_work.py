@@ -80,6 +80,11 @@ def add_handing(registry: Registry, books: Any) -> None:
         books.jobs.begin(job, context.callback_token)
         await pause(seconds)
 
+    @tool("send_token", registry=registry, timeout="10s")
+    async def send_token(job: str, token: str) -> None:
+        await pause(0.1)
+        books.jobs.begin(job, token)
+
     @tool("entrust", registry=registry, effect="once", verify="find_entrusted", timeout="10s")
     async def entrust(job: str, context: Context) -> None:
         await pause(0.1, stands_still=False)

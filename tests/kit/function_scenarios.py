@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure, WorkflowContext, workflow
@@ -13,6 +14,7 @@ from baton.core.log.slots import owner_of
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.documents import chain_of
+from tests.kit.external_work import carry_out
 from tests.kit.shared_budget import resume_parked
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
     async def with_children(context: WorkflowContext) -> dict[str, Any]:
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
+        await context.start("chain", {"n": 30})
         other = context.call("slow")
         more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:
@@ -119,6 +122,23 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await (context.step("work", 1) if DEPLOYED["code"] == 1 else context.step("measure", "1"))
         await context.sleep("10m")
         return str(await context.step("measure", "done"))
+
+    @workflow("promises", registry=registry)
+    async def promises(context: WorkflowContext) -> dict[str, Any]:
+        """Callbacks of its own: reported at once and with signs of life, never, and with a failure."""
+
+        async def told(job: str) -> Any:
+            made = context.callback(timeout="10m", heartbeat="10s" if job in ("lively", "silent") else None)
+            await context.step("send_token", job, made.token)
+            try:
+                return await made
+            except TimeoutError:
+                return "silent"
+            except StepFailure as failure:
+                return failure.code
+
+        jobs = ("quick", "lively", "silent", "broken")
+        return dict(zip(jobs, await context.map(told, jobs), strict=True))
 
     async def _refused(context: WorkflowContext) -> None:
         await context.sleep(1)
@@ -156,6 +176,13 @@ async def with_children(world: World, *, start: Any, patiently: Any) -> str:
     for document in (chain_of(2), SLOW):
         await patiently(world, lambda service, one=document: service.register(one, json_only=False))
     return await _begin(world, "with-children", {}, start)
+
+
+async def promises(world: World, *, start: Any, patiently: Any) -> str:
+    """A function whose tokens others have."""
+    saga = await _begin(world, "promises", {}, start)
+    await carry_out(world, saga, partial(patiently, world))
+    return saga
 
 
 async def lends_in_turn(world: World, *, start: Any, patiently: Any) -> str:
@@ -205,4 +232,5 @@ OF_FUNCTIONS: Mapping[str, Any] = {
     "side-by-side": side_by_side,
     "races": races,
     "with-children": with_children,
+    "promises": promises,
 }

@@ -199,6 +199,10 @@ def _orphans(world: World, logs: Logs) -> Iterator[str]:
     def ended_at(saga: str) -> float:
         return written_at(saga, len(logs[saga]))
 
+    def has_parent(saga: str) -> bool:
+        """A saga that a function has started, and does not wait for, has none."""
+        return any(isinstance(event, SagaStarted) and event.parent for event in logs[saga][0].events)
+
     for saga, entries in logs.items():
         if not entries or not isinstance(entries[-1].events[-1], SagaEnded):
             continue
@@ -212,7 +216,7 @@ def _orphans(world: World, logs: Logs) -> Iterator[str]:
         left = {child for event in events if isinstance(event, ChildrenAbandoned) for child in event.children}
         opened = [event.child for event in events if isinstance(event, ChildOpened)]
         yield from (f"{saga} did not wait for {child}" for child in opened if child not in {*told, *left})
-        for child in (child for child in told if logs.get(child)):
+        for child in (child for child in told if logs.get(child) and has_parent(child)):
             ends = (entry.version for entry in logs[child] if isinstance(entry.events[-1], SagaEnded))
             if (end := next(ends, 0)) == 0 or written_at(child, end) > written_at(saga, told[child]):
                 yield f"{child} had not ended when {saga} recorded its end"

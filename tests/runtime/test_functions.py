@@ -608,6 +608,9 @@ class _Session:
     def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
         return FunctionStep()
 
+    def mark_replay(self, *, on: bool) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,8 +11,8 @@ import pytest
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.builder.found import text_of
 from baton.core.limits import Limits
-from baton.errors import NotFound
-from baton.testing import Unanswered, run
+from baton.errors import InvalidInput, NotFound
+from baton.testing import Elsewhere, Unanswered, run
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.result import Result
@@ -53,6 +55,41 @@ async def party(order: str, guests: list[str], context: WorkflowContext) -> list
 async def patient(context: WorkflowContext) -> Any:
     first = await context.signal("go", timeout="1h")
     return [first, await context.call("party", GIVEN)]
+
+
+@dataclass
+class Scan:
+    pages: int
+
+
+def scanned(output: Any = None, sent: list[str] | None = None, **options: Any) -> Result:
+    registry = Registry()
+    kills = options.pop("kills", {})
+
+    @tool("send", registry=registry)
+    async def send(token: str) -> None:
+        if sent is not None:
+            sent.append(token)
+
+    @workflow("scan", registry=registry)
+    async def scan(context: WorkflowContext) -> Any:
+        done = context.callback(timeout="2h", heartbeat="5m" if "heartbeat" in options else None, schema=Scan)
+        await context.step(send, done.token)
+        try:
+            return (await done).pages
+        except TimeoutError as error:
+            return f"late: {error}"
+        except StepFailure as failure:
+            return f"{failure.code}: {failure.message}"
+
+    plan = Elsewhere(output=output, **options)
+    return run(scan, tools=registry, callbacks={"callback": plan}, kills=kills)
+
+
+@workflow("begins", registry=REGISTRY)
+async def begins(order: str, context: WorkflowContext) -> list[str]:
+    given = {"order": order, "guests": ["ann"]}
+    return [await context.start("party", given), await context.start("party", given)]
 
 
 def party_with(**options: Any) -> Result:
@@ -125,6 +162,68 @@ def test_signals_and_children_of_a_function_are_known_only_when_it_runs() -> Non
     assert (late.status, late.took_s) == ("failed", 3600)
 
 
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_a_callback_is_completed_by_the_holder_of_its_token(moment: str) -> None:
+    sent: list[str] = []
+    result = scanned({"pages": 4}, after="1h", sent=sent, kills={"send": moment})
+    assert (result.output, result.took_s) == (4, 3600)
+    assert len(set(sent)) == 1
+    assert sent[0].startswith("eyJ")
+    assert result.steps["callback"].output == {"pages": 4}
+
+
+def test_what_a_callback_reports_is_raised_at_once_and_its_time_is_a_timeout() -> None:
+    assert scanned(code="jammed", message="paper").output == "jammed: paper"
+    silent, dead = scanned(silent=True), scanned(silent=True, heartbeat="4m", after="30m")
+    assert (silent.output[:5], silent.took_s) == ("late:", 7200)
+    assert (dead.output[:5], 1_700 < dead.took_s < 2_100) == ("late:", True)
+
+
+def test_a_report_that_does_not_fit_the_schema_of_a_callback_is_refused() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        scanned({"pages": "many"})
+    assert [one.path for one in caught.value.problems] == ["/output/pages"]
+
+
+@pytest.mark.parametrize(("heartbeat", "timeout"), [("5s", "1h"), ("2h", "1h")])
+def test_a_heartbeat_is_longer_than_clocks_differ_and_shorter_than_its_callback(
+    heartbeat: str, timeout: str
+) -> None:
+    registry = Registry()
+
+    @workflow("beats", registry=registry)
+    async def beats(context: WorkflowContext) -> None:
+        await context.callback(timeout=timeout, heartbeat=heartbeat)
+
+    result = run(beats, tools=registry)
+    assert result.status == "parked"
+    assert f"heartbeat={heartbeat!r}" in result.error
+
+
+def test_a_payload_that_says_that_time_is_over_is_a_payload() -> None:
+    said = run(patient, tools=REGISTRY, signals={"go": {"timed_out": True}}, answers={"ask": "yes"})
+    assert said.error.startswith("child_failed"), "the signal came, and the workflow is not registered"
+
+
+def test_a_started_saga_has_no_parent_and_is_not_waited_for() -> None:
+    async def main(loop: VirtualLoop) -> tuple[Result, Result]:
+        deployment = Deployment(loop, REGISTRY, Limits(), begin=0, worker_timeout=60_000, caller=("t", "ann"))
+        for function in (party, begins):
+            await deployment.service().register(text_of(function, REGISTRY), json_only=False)
+        view, _ = await deployment.service().start("begins", {"order": "o1"}, key="")
+        await deployment.settle({})
+        result = await deployment.result(view["id"])
+        return result, await deployment.result(result.output[1])
+
+    result, other = run_virtual(main)
+    assert (result.status, len(set(result.output)), other.status) == ("completed", 2, "suspended")
+
+
+def test_a_saga_that_cannot_be_started_is_a_failure() -> None:
+    result = run(begins, {"order": "o1"}, tools=REGISTRY, workflows=[patient])
+    assert result.steps["party"].error.startswith("child_failed")
+
+
 def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:
     with says.raised(NotFound):
         run(refund, tools=REGISTRY)
@@ -143,3 +242,19 @@ def test_a_cancelled_function_ends_its_operations_and_undoes_what_they_did() -> 
     result = run_virtual(main)
     assert (result.status, result.undone) == ("rolled_back", ["charge"])
     assert result.steps["invite[1]/ask"].status == "stopped"
+
+
+def test_a_function_ends_with_the_first_of_results_that_come_together() -> None:
+    registry = Registry()
+    tool("shop.ticket", registry=registry)(ticket)
+
+    @workflow("first", registry=registry)
+    async def first(context: WorkflowContext) -> str:
+        asked = [context.step(ticket, guest) for guest in ("ann", "bob", "cem")]
+        done, others = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        for one in others:
+            one.cancel()
+        return min(one.result() for one in done)
+
+    result = run(first, tools=registry)
+    assert (result.status, result.output) == ("completed", "ticket of ann")

@@ -50,7 +50,9 @@ LEAVES: dict[str, Mapping[str, Any]] = {
         "asks": Asks(type="approval", says={"title": "May it?"}, expires_ms=HOUR),
     },
     "callback": {"kind": "task", "tool": "leaf", "callback": CallbackTimes(timeout_ms=HOUR)},
+    "promise": {"kind": "callback", "effect": "pure", "callback": CallbackTimes(timeout_ms=HOUR)},
     "child": {"kind": "workflow", "workflow": "other", "timeout_ms": HOUR},
+    "start": {"kind": "start", "workflow": "other"},
     "graph": {"kind": "subgraph", "workflow": "w#g", "timeout_ms": HOUR},
 }
 _BACK = Undo(step=Node(name="a", kind="task", tool="back", arguments={}, failures=ENDS_IT))
@@ -59,8 +61,8 @@ ACTING = {
     **{f"undoable {name}": LEAVES[name] for name in ("child", "graph")},
 }
 """Leaves whose work is undone if the saga fails after it."""
-CANNOT = {("time", "fails"), ("step", "expires")}
-"""A time comes; a step has no open work that could run out of time."""
+CANNOT = {("time", "fails"), ("step", "expires"), ("start", "expires")}
+"""A time comes; a step has no open work that could run out of time, and a start no time."""
 
 
 def leaf(name: str, more: Mapping[str, Any]) -> Node:

@@ -348,7 +348,33 @@ def test_a_fork_at_each_version_goes_on_with_the_results_up_to_it() -> None:
         assert ended(saga) == ("completed", results)
 
 
+def test_a_started_saga_and_the_token_of_a_callback_are_the_same_in_each_branch() -> None:
+    told = (
+        node("x", kind="start", workflow="other"),
+        node("y", kind="callback", callback={"timeout_ms": 60_000}),
+    )
+    saga = saga_of(in_turn(asks(*told)))
+    fork(saga, 1)
+    saga.go()
+    started, handed_out = events(saga, ev.ChildOpened), events(saga, ev.CallbackOpened)
+    assert [one.child for one in started] == ["s1.0.a-x"] * 2
+    assert [one.callback for one in handed_out] == ["0.a#y.1"] * 2
+    assert not saga.state.orphaned_children
+
+
 # ---- what it leaves ----------------------------------------------------------------------------------------------------
+
+
+def test_a_saga_that_it_starts_and_leaves_is_neither_stopped_nor_undone() -> None:
+    script = in_turn(
+        asks(node("x", kind="start", workflow="other"), step("y")),
+        asks(step("z"), left=("x",)),
+        raises(BUSINESS),
+    )
+    saga = saga_of(script, DOCUMENT + "\non_failure: [rollback]")
+    saga.go(done("a#y"))
+    assert saga.kinds == ["step_succeeded", "operations_began"]
+    assert not saga.state.orphaned_children
 
 
 def events(saga: Saga, kind: type) -> list[Any]:

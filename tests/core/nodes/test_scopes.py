@@ -49,7 +49,9 @@ def test_a_member_runs_and_ends(scope: str, leaf: str) -> None:
 def test_a_member_that_fails_or_runs_out_of_time_is_what_its_scope_says(
     scope: str, leaf: str, fate: str
 ) -> None:
-    is_told = scope == "agent" or (fate == "expires" and leaf in TOLD_OF)
+    is_told = scope == "agent" or (
+        fate == "expires" and leaf in TOLD_OF and (scope, leaf) != ("function", "signal")
+    )
     assert end_of(Played(program_of(scope, leaf), fate).play())[0] == ("completed" if is_told else "failed")
     caught = end_of(Played(program_of(scope, leaf, caught=True), fate).play())
     assert caught[0] == "completed"
@@ -66,6 +68,7 @@ def test_a_map_tolerates_a_failed_member_of_any_kind(leaf: str) -> None:
 @pytest.mark.parametrize(("scope", "leaf"), CELLS)
 @pytest.mark.parametrize("fate", ["ok", "fails", "expires"])
 def test_a_worker_that_dies_behind_any_write_changes_nothing(scope: str, leaf: str, fate: str) -> None:
+    fate = "ok" if (leaf, fate) in CANNOT else fate
     whole = Played(program_of(scope, leaf, caught=True), fate).play()
     for number in range(1, len(whole.entries)):
         crashed = Played(program_of(scope, leaf, caught=True), fate, dies_at=number).play()

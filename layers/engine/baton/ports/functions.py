@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 import msgspec
@@ -11,10 +11,16 @@ from baton.core.graph.graph import Graph
 from baton.core.log.records import Failure
 
 
+class NoTokensError(Exception):
+    """A function has asked for a callback, and its facts have no tokens: they are to be fetched first."""
+
+
 class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the saga for a function of it. `node`: its node. `tools`: the tools that it may call.
 
-    `state`: that of its newest checkpoint, if it has made `checkpoints`.
+    `state`: that of its newest checkpoint, if it has made `checkpoints`. `token`: makes the token of the
+    callback of an item; None: the key of tokens has not been read. `api_url`: address of the deployment's
+    API; empty if it is not known.
     """
 
     saga: str
@@ -26,6 +32,8 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     tools: Collection[str] = ()
     state: Any = None
     checkpoints: int = 0
+    token: Callable[[str], str] | None = None
+    api_url: str = ""
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +71,21 @@ class FunctionSession(Protocol):
     """A function in the memory of this process, between two results."""
 
     def start(self, at: int) -> FunctionStep:
-        """Run it from its beginning, at this time, until it waits for operations or is over."""
+        """Run it from its beginning, at this time, until it waits for operations or is over.
+
+        Raises `NoTokensError`: then it has to be run again from its beginning.
+        """
         ...
 
     def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
-        """Give it the result of an operation, and run it on. `output` is JSON; ignored with a `failure`."""
+        """Give it the result of an operation, and run it on. `output` is JSON; ignored with a `failure`.
+
+        Raises `NoTokensError`, as `start` does.
+        """
+        ...
+
+    def mark_replay(self, *, on: bool) -> None:
+        """Tell it whether it does again what the log has already."""
         ...
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -170,9 +170,22 @@ class Report:
 @documents_argument
 @click.option("-q", "--quiet", is_flag=True, help="Only problems and notes.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
+@click.option(
+    "--against",
+    metavar="FILE",
+    type=click.File(encoding="utf-8"),
+    help="Logs by `events --json`: which open sagas would stop with the functions that are here?",
+)
 @app_option
 @json_option
-def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, as_json: bool) -> None:
+def check(
+    documents: tuple[str, ...],
+    quiet: bool,
+    as_mermaid: bool,
+    against: TextIO | None,
+    app: str,
+    as_json: bool,
+) -> None:
     """Find all problems of workflow documents and draw their graphs, without any API.
 
     A document is a file, a workflow in Python (`sagas.dinner:evening`), or the name of a workflow of the
@@ -180,6 +193,9 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
     of each.
     """
     reports = compile_locally(sources_at(documents, app), app)
+    if against is not None:
+        _check_against(against.read(), reports, quiet=quiet, as_json=as_json)
+        return
     if as_json:
         print_json([report.document() for report in reports])
     else:
@@ -189,6 +205,34 @@ def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, a
     if found:
         if not as_json:
             click.echo(f"{counted(found, 'problem')} in {counted(len(reports), 'document')}", err=True)
+        raise click.exceptions.Exit(NO)
+
+
+def _check_against(text: str, reports: Sequence[Report], *, quiet: bool, as_json: bool) -> None:
+    """Say which sagas of a file of logs would stop with the functions of the application."""
+    from baton.cli.documents.against import GOES_ON, STOPS, logs_in, verdicts
+    from baton.tools.define import REGISTRY
+    from baton.tools.functions import ApplicationFunctions
+    from baton.tools.standard import with_standard
+
+    nodes = [(report.name, node) for report in reports for node in report.graph.get("nodes", ())]
+    known = {
+        (name, node["name"]): (node["function"], node["tools"])
+        for name, node in nodes
+        if node.get("function")
+    }
+    functions = ApplicationFunctions(with_standard(REGISTRY))
+    found = [one for log in logs_in(text) for one in verdicts(log, known, functions)]
+    if as_json:
+        print_json([asdict(one) for one in found])
+    for one in found if not as_json else ():
+        if not quiet or one.verdict != GOES_ON:
+            click.echo(plain(one.line()))
+    if stopped := sum(one.verdict == STOPS for one in found):
+        if not as_json:
+            click.echo(
+                f"{counted(stopped, 'function')} of {counted(len(found), 'function')} would stop", err=True
+            )
         raise click.exceptions.Exit(NO)
 
 

@@ -251,6 +251,11 @@ class DecisionBuilder(Struct):
     """Highest cost of running and starting steps in micro-dollars; computed when it is needed."""
 
     @property
+    def skew_ms(self) -> int:
+        """Largest difference between the clocks of two processes, in milliseconds."""
+        return self.program.skew_ms
+
+    @property
     def most_bytes(self) -> int:
         """Most bytes, as JSON, of a value that the engine makes."""
         return self.bounds.value_bytes

@@ -224,7 +224,7 @@ def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | No
     None if that was recorded before, or if the child certainly has nothing to undo.
     """
     child = state.child_at(slot)
-    if child is None or child.listed or program.node_at(state, slot).stays:
+    if child is None or child.listed or child.detached or program.node_at(state, slot).stays:
         return None
     if not (child.undoable if child.status else _may_undo(program.graphs, child.workflow)):
         return None

@@ -97,6 +97,8 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 FORMAT = 1
 FUNCTION = "function"
 """The kind of a node that runs a Python function, and of the steps in it."""
+START = "start"
+"""The kind of an operation of a function that starts a saga and does not wait for its end."""
 
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):

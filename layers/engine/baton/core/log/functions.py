@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.log.records import About, Failure, Gives, Segment, Settles, Value, Work
+from baton.core.log.records import TIMED_OUT, About, Failure, Gives, Segment, Settles, Value, Work
 
 if TYPE_CHECKING:
     from baton.core.graph.graph import Node
@@ -76,7 +76,10 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
         return True
 
     def with_ended(self, event: Settles) -> Self:
-        return replace(self, ended={**self.ended, event.item: event.failure})
+        failure = event.failure
+        if isinstance(event, Gives) and event.by == "time" and event.output.v == TIMED_OUT:
+            failure = Failure("timeout", "no signal came in time", event.node)
+        return replace(self, ended={**self.ended, event.item: failure})
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the function with its results up to the cut; unfinished operations are repeated under the

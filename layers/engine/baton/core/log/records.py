@@ -463,6 +463,10 @@ class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
 _NONE: dict[str, Any] = {}
 
 
+TIMED_OUT = {"timed_out": True}
+"""The output of a wait for a signal whose time is over."""
+
+
 class Work(msgspec.Struct, frozen=True):
     """Base class of open work; by default it delegates to its inner steps.
 
@@ -543,6 +547,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     `passed`: values that a named graph gets by reference.
     `listed`: the child was stopped, and is in the list that an undoing of its parent works through.
     `stood`: milliseconds by which its time was extended while it was parked for a defect.
+    `detached`: it has no parent, so that neither the end of the saga nor a fork stops it.
     """
 
     saga: str
@@ -559,6 +564,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     stood: int = 0
     passed: dict[str, Value] = {}  # msgspec copies it
     listed: bool = False
+    detached: bool = False
     word = "child"
 
     def view(self, schema: Any) -> dict[str, Any]:
@@ -576,7 +582,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
 
     @property
     def orphan(self) -> Child | None:
-        return None if self.status else self
+        return None if self.status or self.detached else self
 
     def hears(self, child: str) -> bool:
         return child == self.saga and not self.status

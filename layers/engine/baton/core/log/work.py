@@ -269,6 +269,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     `number` counts the children of a saga from 1, over all its branches; 0 in logs that did not count them. A
     signal of the name `listens` cancels the child. `until`: the end of its time; 0: never. `passed`, of a
     named graph of a document: see `SagaStarted`; includes `input` if that is kept as a blob, too.
+    `detached`: it has no parent, and is reported as soon as it exists, with its id.
     """
 
     awaits = ELSEWHERE
@@ -280,6 +281,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     listens: str = ""
     until: int = 0
     passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
+    detached: bool = False
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
@@ -291,6 +293,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
             listens=self.listens,
             until=self.until,
             passed=self.passed,
+            detached=self.detached,
         )
 
     @property

@@ -179,6 +179,10 @@ class NodeContext(Protocol):
         """The saga, after all earlier decisions."""
 
     @property
+    def skew_ms(self) -> int:
+        """Largest difference between the clocks of two processes, in milliseconds."""
+
+    @property
     def most_bytes(self) -> int:
         """Most bytes, as JSON, of a value that the engine makes."""
 

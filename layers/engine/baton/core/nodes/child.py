@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from baton.core.expressions import duration_text, iso
 from baton.core.failures.codes import CHILD_FAILED, class_of
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import START, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import LONGEST_MESSAGE, Child
@@ -40,15 +40,15 @@ class ChildKind(Kind):
 
     name = "workflow"
     load = CHILD
+    detached: ClassVar[bool] = False
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
         if not context.may_spend(at):
             return None
-        slot = at.slot.replace("@", "-").replace("#", "-")
         failing = context.state.failing.get(at.slot)
         # No slot has two dots in a row: the second try has a name of its own.
         again = "" if failing is None else f"..{failing.attempts + 1}"
-        child = f"{context.state.origin.saga}.{context.state.lineage.branch}.{slot}{again}"
+        child = self.saga_at(at.slot, context) + again
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure(CHILD_FAILED, text, at.node.name))
@@ -56,6 +56,7 @@ class ChildKind(Kind):
         return Opened(
             ev.ChildOpened(
                 **at.place.fields,
+                detached=self.detached,
                 child=child,
                 workflow=at.node.workflow,
                 input=given,
@@ -65,6 +66,11 @@ class ChildKind(Kind):
                 passed=passed,
             )
         )
+
+    def saga_at(self, slot: str, context: NodeContext) -> str:
+        """Return the id of the saga that begins at this slot."""
+        state = context.state
+        return f"{state.origin.saga}.{state.lineage.branch}.{_in_id(slot)}"
 
     def given(
         self, at: Activation, context: NodeContext, changes: Mapping[str, Any]
@@ -100,6 +106,23 @@ class ChildKind(Kind):
         if isinstance(event, ev.ChildOverdue) and event.until:
             return "", f"its time has stood still: it is over at {iso(event.until)}"
         return "", "its time is over: the child is stopped and undoes what it has done"
+
+
+class StartKind(ChildKind):
+    """Kind of an operation that starts a saga without a parent; it is over as soon as that saga exists.
+
+    The saga has the same id in each branch: a fork does not start it a second time.
+    """
+
+    name = START
+    detached = True
+
+    def saga_at(self, slot: str, context: NodeContext) -> str:
+        return f"{context.state.origin.saga}.0.{_in_id(slot)}"
+
+
+def _in_id(slot: str) -> str:
+    return slot.replace("@", "-").replace("#", "-")
 
 
 def _closed(

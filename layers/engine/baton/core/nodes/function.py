@@ -21,6 +21,8 @@ from baton.core.nodes.base import Activation, Done, Failed, Moved, Next, NodeCon
 from baton.core.nodes.task import TaskKind
 
 TOOL_NOT_LISTED = "tool_not_listed"
+_RULES = {"callback": {ANY: PolicyChange(last=FAIL, retry=RetryChange(max_attempts=1))}}
+"""Rules of operations without a tool, by kind: a reported failure is a result of the function."""
 
 
 class FunctionKind(TaskKind):
@@ -36,7 +38,8 @@ class FunctionKind(TaskKind):
         if asked is None:
             return node
         if asked.node:
-            return convert({"name": node.name, **asked.node}, Node)
+            part = convert({"name": node.name, **asked.node}, Node)
+            return replace(part, failures=_RULES[part.kind]) if part.kind in _RULES else part
         call = _parts(node).call(asked.tool)
         if call is None:  # a graph that was edited at a fork may not name it any more
             return node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from baton.core.nodes.agent import AgentKind
 from baton.core.nodes.base import Kind
-from baton.core.nodes.child import ChildKind
+from baton.core.nodes.child import ChildKind, StartKind
 from baton.core.nodes.end import EndKind
 from baton.core.nodes.fail import FailKind
 from baton.core.nodes.function import FunctionKind
@@ -12,7 +12,7 @@ from baton.core.nodes.human import HumanKind
 from baton.core.nodes.map import MapKind
 from baton.core.nodes.model import ModelKind
 from baton.core.nodes.subgraph import GraphKind
-from baton.core.nodes.task import TaskKind
+from baton.core.nodes.task import CallbackKind, TaskKind
 from baton.core.nodes.value import ValueKind
 from baton.core.nodes.wait import WaitKind
 
@@ -29,5 +29,7 @@ _ALL = (
     AgentKind(),
     MapKind(),
     FunctionKind(),
+    CallbackKind(),
+    StartKind(),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

@@ -10,7 +10,7 @@ from baton.core.effects.toolspec import ONCE, is_for_a_person
 from baton.core.expressions import duration_text
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.folding.received import callback_of, said_of
+from baton.core.log.folding.received import callback_of, promise_of, said_of
 from baton.core.log.questions import REJECTED
 from baton.core.log.scopes import Replanning, label_of
 from baton.core.log.state import UNKNOWN_OUTCOME
@@ -26,6 +26,7 @@ from baton.core.nodes.base import (
     Later,
     Next,
     NodeContext,
+    Opened,
     Run,
 )
 from baton.core.nodes.human import HumanKind
@@ -176,3 +177,17 @@ class TaskKind(Kind):
 
     def label(self, work: Open | None, item: str) -> str:
         return label_of(item, work.calls.get(item, "") if isinstance(work, Replanning) else "")
+
+
+class CallbackKind(TaskKind):
+    """A callback without a tool: a function hands its token out itself, and waits for the report."""
+
+    name = "callback"
+    load = ""
+    has_attempts = False
+
+    def begin(self, at: Activation, context: NodeContext) -> Next | None:
+        now = context.now
+        times: dict[str, Any] = {"started_at": now, "ended_at": now, "skew_ms": context.skew_ms}
+        by: dict[str, Any] = {"attempt": 1, "tool": "", "tool_version": "", "schema_hash": ""}
+        return Opened(self.returned(at, promise_of(at.slot), {**at.place.fields, **times, **by}))

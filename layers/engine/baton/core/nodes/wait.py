@@ -10,11 +10,9 @@ from baton.core.expressions import parse_duration, parse_time
 from baton.core.failures import sanitised
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.records import TIMED_OUT
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Done, Failed, Kind, Next, NodeContext, Opened
-
-TIMED_OUT = {"timed_out": True}
-"""The output of a wait for a signal whose time is over."""
 
 
 class WaitKind(Kind):

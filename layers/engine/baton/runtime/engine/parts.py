@@ -164,6 +164,7 @@ class InvocationScope:
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models, self.functions, self.meter = engine.models, engine.functions, engine.meter
+        self.secrets, self.api_url = engine.secrets, engine.api_url
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,

@@ -54,10 +54,24 @@ C = TypeVar("C", bound=Claims)
 
 async def token_for(context: InvocationContext, secrets: Secrets, about: Claims) -> str:
     """Return the token: for the same claims the same. Raises engine faults."""
-    key = await _key(context, secrets, may_make=True)
-    assert key is not None, "it is made where there is none"
+    await ensure_key(context, secrets)
+    return known_token(secrets, about)
+
+
+async def ensure_key(context: InvocationContext, secrets: Secrets) -> None:
+    """Read the key of tokens, or make it. Raises engine faults."""
+    await _key(context, secrets, may_make=True)
+
+
+def known_token(secrets: Secrets, about: Claims) -> str:
+    """Return the token, once the key was read."""
     said = _text(msgspec.json.encode(about))
-    return f"{said}.{_proof(key, about.purpose, said)}"
+    return f"{said}.{_proof(secrets[_FIRST], about.purpose, said)}"
+
+
+def has_key(secrets: Secrets) -> bool:
+    """Return true if the key was read."""
+    return _FIRST in secrets
 
 
 async def claims_of(context: InvocationContext, secrets: Secrets, kind: type[C], token: str) -> C | None:

@@ -117,17 +117,21 @@ class Children:
                 f"sagas start sagas at most {self._limits.nesting_depth} levels deep (`NestingDepth`)"
             )
 
-    async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
-        """Make the failure handler of a saga exist.
-        It has no parent: none waits for it. Raises `UserError` for one that can never start.
+    async def start_detached(
+        self, by: SagaRef, ref: SagaRef, state: State, child: Child, slot: str = ""
+    ) -> None:
+        """Make a saga exist that has no parent: none waits for it. Without a slot it is the failure handler.
+        Raises `UserError` for one that can never start.
         """
         self._check_depth(state)
         origin = state.origin
-        definition, target = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
-        own, outer = split(child.workflow, child.input.v)
-        scope = f"{origin.scope or origin.saga}/failure-handler"
-        left = await self._left_to(failed, state, child.saga)
-        program = await self._catalog.program(failed.tenant, origin.graph)
+        definition, target = await self._catalog.startable(by.tenant, child.workflow, origin.graph)
+        given = child.input.v
+        if child.input.ref:
+            given = msgspec.json.decode(await self._call(self._blobs.get, by.tenant, child.input.ref))
+        own, outer = split(child.workflow, given)
+        left = None if slot else await self._left_to(by, state, child.saga)
+        program = await self._catalog.program(by.tenant, origin.graph)
         await self._starter.start(
             StartRequest(
                 ref=ref,
@@ -139,13 +143,13 @@ class Children:
                 user=origin.user,
                 invocation=self._invocation,
                 traceparent=origin.traceparent,
-                body_hash=body_hash([child.workflow, child.saga]),
+                body_hash=body_hash([child.workflow, given if slot else child.saga]),
                 depth=origin.depth + 1,
-                scope=scope,
+                scope=f"{origin.scope or origin.saga}/{slot or 'failure-handler'}",
                 before=() if left is None else left.before,
                 keys=None if left is None else left.keys,
                 expires=origin.expires,
-                shared_limits=self._shared_limits(program, state),
+                shared_limits=self._shared_limits(program, state, slot),
             )
         )
 

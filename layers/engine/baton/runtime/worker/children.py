@@ -13,7 +13,7 @@ from baton.core.decide.decision import CancelChildren, LookAtStanding, StartHand
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.received import cancelling_signal
-from baton.core.log.records import About, Child
+from baton.core.log.records import About, Child, Value
 from baton.core.log.slots import Slot
 from baton.core.log.state import Signal, State
 from baton.core.on_demand import OnDemand
@@ -142,7 +142,7 @@ class HandlerStarter:
         parent, child = run.lease.ref, command.child
         ref, failure = SagaRef(parent.tenant, child.saga), None
         try:
-            await self._p.children.start_handler(parent, ref, run.history.state, child)
+            await self._p.children.start_detached(parent, ref, run.history.state, child)
         except UserError as error:
             failure = Failure(error.code, f"the failure handler cannot be started: {error.detail}")
         run.handlers[child.saga] = failure
@@ -285,6 +285,8 @@ class ChildTender:
         """
         parent, off = run.lease.ref, cancelling_signal(state, child)
         asked: Asked | Failure = Asked()
+        if child.detached:
+            return await self._start_detached(run, state, slot, child)
         if state.is_stopping:
             undo = state.will_revert and not _stays(run, slot)
             asked = await self._canceller.cancel(parent, state, slot, child, undo=undo)
@@ -307,12 +309,29 @@ class ChildTender:
             try:
                 has_begun = await self._p.children.start(parent, ref, state, slot, child, waits=True)
             except UserError as error:
-                failure = Failure(error.code, error.detail)
-                return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
+                return _cannot_start(slot, child, error)
             return has_begun or _WAITS
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         return starting.report_of(history.state, slot)
+
+    async def _start_detached(self, run: Run, state: State, slot: str, child: Child) -> Answer:
+        """Start a saga without a parent, and report that it exists."""
+        parent, ref = run.lease.ref, SagaRef(run.lease.ref.tenant, child.saga)
+        if await self._p.call(self._p.log.read_head, ref) is None and not await self._p.quota.has_room(
+            ref.tenant
+        ):
+            return _NO_ROOM
+        try:
+            await self._p.children.start_detached(parent, ref, state, child, slot)
+        except UserError as error:
+            return _cannot_start(slot, child, error)
+        return ChildReported(slot=slot, child=child.saga, status="completed", output=Value(v=child.saga))
+
+
+def _cannot_start(slot: str, child: Child, error: UserError) -> ChildReported:
+    failure = Failure(error.code, error.detail)
+    return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
 
 
 AT_ONCE = 16

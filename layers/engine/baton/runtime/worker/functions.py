@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,19 +17,23 @@ from msgspec import Struct, field
 from baton.core.decide.decision import RunFunctions
 from baton.core.expressions import duration_text
 from baton.core.failures.codes import FUNCTION_BLOCKS, FUNCTION_CHANGED, FUNCTION_DEFECT
+from baton.core.log.folding.received import promise_of
 from baton.core.log.functions import AskedOperation, FunctionCall, FunctionProgress, Heard
 from baton.core.log.records import Failure, Segment, Value, failed_with
 from baton.core.log.slots import Slot
+from baton.core.log.state import Origin
 from baton.ports import StepFailure
 from baton.ports.functions import (
     FunctionFacts,
     FunctionSession,
     FunctionStep,
+    NoTokensError,
     OperationRequest,
     WorkflowFunctions,
 )
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.engine.run import Run
+from baton.runtime.people import links
 
 LONG_MS, MOST_MS = 1_000, 10_000
 """Milliseconds between two operations after which a function is warned about, and is over."""
@@ -75,8 +80,8 @@ class _Live(Struct):
 
     def deliver(self, heard: Heard, output: Any) -> None:
         """Give it one result. Raises `_Changed` if it has not asked for that operation."""
-        if heard.item in self.left:  # it has left it just when it ended
-            del self.left[heard.item]
+        if heard.item in self.left or self.end is not None:  # it has left it just when it ended
+            self.left.pop(heard.item, None)
             self.heard.append(heard)
             self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
             return
@@ -212,6 +217,9 @@ class _Memory:
                 live.deliver(msgspec.structs.replace(result, at=at), result.output.v)
             except _Changed as error:
                 return _changed(call, error)
+            except NoTokensError:
+                self.live.pop(call.slot).session.close()
+                return None
         if live.end is not None and live.end.begins_again:
             return None
         operations, requests = [], live.requests()
@@ -281,6 +289,15 @@ class FunctionRunner:
         return True
 
     async def _progress(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
+        try:
+            return await self._ran_on(run, memory, call)
+        except NoTokensError:  # what it has done without tokens is forgotten
+            if (without := memory.live.pop(call.slot, None)) is not None:
+                without.session.close()
+            await links.ensure_key(self._p.context, self._p.secrets)
+            return await self._ran_on(run, memory, call)
+
+    async def _ran_on(self, run: Run, memory: _Memory, call: FunctionCall) -> FunctionProgress:
         live, state = memory.live.get(call.slot), None
         try:
             if live is None or not live.continues(call):
@@ -328,10 +345,18 @@ class FunctionRunner:
             tools=[one.tool for one in call.calls],
             state=state,
             checkpoints=checkpoints,
+            token=partial(self._token, origin, call.slot) if links.has_key(self._p.secrets) else None,
+            api_url=self._p.api_url,
         )
         session = functions.open(call.name, arguments, facts)
         passed = _no_time if self._p.meter is None else self._p.meter.passed
         return _Live(call.name, session, passed, call.branch, arguments, checkpoints)
+
+    def _token(self, origin: Origin, slot: str, item: str) -> str:
+        """Return the token of the callback of an item."""
+        callback = promise_of(f"{slot}#{item}")
+        holder = links.Holder(tenant=origin.tenant, saga=origin.saga, callback=callback)
+        return links.known_token(self._p.secrets, holder)
 
     def _from_checkpoint(self, run: Run, call: FunctionCall, before: _Live) -> _Live:
         """Return the function that begins again with the state of its checkpoint."""
@@ -343,22 +368,32 @@ class FunctionRunner:
 
     async def _again(self, run: Run, call: FunctionCall) -> _Live:
         """Return the function after the results in the log. Raises `_Changed`, `StepFailure`."""
-        origin, work = run.history.state.origin, call.work
+        work = call.work
         state = None if work.checkpoint is None else await self._value(run, work.checkpoint)
         arguments = await self._value(run, work.given)
         live = self._open(run, call, arguments, state, work.checkpoints)
-        if not call.work.heard:
-            live.start(call.now)
-            return live
-        live.start(call.work.began)
-        for part in call.work.segments:
-            for heard in _decode_heard(await self._p.call(self._p.blobs.get, origin.tenant, part.ref)):
-                live.deliver(heard, await self._content(run, heard))
-        for heard in call.work.tail:
-            live.deliver(heard, await self._content(run, heard))
-        live.check(call.work.asked)
-        live.steps = []
+        try:
+            await self._replay(run, call, live)
+        except BaseException:
+            live.session.close()
+            raise
         return live
+
+    async def _replay(self, run: Run, call: FunctionCall, live: _Live) -> None:
+        work, tenant = call.work, run.history.state.origin.tenant
+        if not work.heard:
+            live.start(call.now)
+            return
+        live.session.mark_replay(on=True)
+        live.start(work.began)
+        for part in work.segments:
+            for heard in _decode_heard(await self._p.call(self._p.blobs.get, tenant, part.ref)):
+                live.deliver(heard, await self._content(run, heard))
+        for heard in work.tail:
+            live.deliver(heard, await self._content(run, heard))
+        live.check(work.asked)
+        live.session.mark_replay(on=False)
+        live.steps = []
 
     async def _content(self, run: Run, heard: Heard) -> Any:
         return None if heard.failure is not None else await self._value(run, heard.output)

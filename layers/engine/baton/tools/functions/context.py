@@ -8,15 +8,17 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from inspect import signature
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from baton.core.expressions import nearest, parse_duration, parse_time
+from baton.core.effects.toolspec import PURE
+from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
+from baton.core.graph.graph import START
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
@@ -26,6 +28,8 @@ from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
 T = TypeVar("T")
 R = TypeVar("R")
 DAY_MS = 86_400_000
+SHORTEST_HEARTBEAT_MS = 10_000
+"""As of a document: a few times what clocks differ and a request takes."""
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
 _is_taken = re.compile(r"(undo|t\d+(-|$))").match
 """Names in the log of an operation's inverse, and of an agent's turns and calls."""
@@ -33,6 +37,8 @@ _is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
+_EXPIRE = ("wait", "callback")
+"""Kinds of node whose end by time is a `TimeoutError`."""
 MOST_OPEN = 1_000
 """Most operations of a function that are open at a time."""
 
@@ -50,6 +56,9 @@ class Operation(asyncio.Future[T], Generic[T]):
     item: str = ""
     is_used: bool = False
     left: Callable[[str], None]
+    read: Callable[[Any], Any] | None = None
+    """Makes the result of its JSON; None: the result is the JSON."""
+    can_expire: bool = False
 
     def cancel(self, msg: Any = None) -> bool:
         """Stop the operation: the function goes on without it."""
@@ -69,6 +78,16 @@ class Operation(asyncio.Future[T], Generic[T]):
         super().add_done_callback(fn, context=context)
 
 
+class Callback(Operation[T]):
+    """Operation that ends when a holder of its `token` reports to `POST /callbacks/{token}`.
+
+    `url`: the whole address; empty if the deployment does not know its own.
+    """
+
+    token: str = ""
+    url: str = ""
+
+
 class WorkflowContext:
     """The saga of a workflow function: its operations, its time and its randomness.
 
@@ -83,10 +102,14 @@ class WorkflowContext:
         self._now = 0
         self._drawn = 0
         self._path = TaskPath(f"{facts.checkpoints}/" if facts.checkpoints else "")
+        self.is_replaying = False
+        """True while the function does again what the log has: it has written its log lines before."""
         self.checkpointed: list[Any] = []
-        self.open: dict[str, tuple[Operation[Any], Tool | None]] = {}
+        self.open: dict[str, Operation[Any]] = {}
         self.asked: list[OperationRequest] = []
         self.left: list[str] = []
+        self.lacks_tokens = False
+        self._tokens: dict[bytes, bytes] = {}
 
     # ---- what it is about
 
@@ -181,7 +204,6 @@ class WorkflowContext:
             raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
         return self._ask(
             name or (_called(tool) if isinstance(tool, str) else tool.__name__),
-            found,
             OperationRequest(
                 item="",
                 label="",
@@ -191,12 +213,13 @@ class WorkflowContext:
                 attempts=retry or 0,
                 timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
             ),
+            partial(_typed, found),
         )
 
     def sleep(self, duration: str | float | timedelta, *, name: str = "sleep") -> Operation[None]:
         """Wait so long: seconds, a text such as `3d`, or a `timedelta`. No worker runs meanwhile."""
         waits = {"kind": "wait", "wait_ms": _milliseconds("duration", duration)}
-        return self._ask(name, None, _asked(waits))
+        return self._ask(name, _asked(waits))
 
     def sleep_until(self, time: datetime | str, *, name: str = "sleep") -> Operation[None]:
         """Wait until a time with an offset. No worker runs meanwhile."""
@@ -206,7 +229,7 @@ class WorkflowContext:
         except ValueError as error:
             raise FunctionDefect(f"`sleep_until`: {error}") from error
         waits = {"kind": "wait", "wait_ms": max(until - self._now, 0)}
-        return self._ask(name, None, _asked(waits, until))
+        return self._ask(name, _asked(waits, until))
 
     def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
         """Wait for a signal of this name; the result is its payload. One that came before counts.
@@ -215,7 +238,58 @@ class WorkflowContext:
         """
         wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
         waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms}
-        return self._ask(signal, None, _asked(waits))
+        return self._ask(signal, _asked(waits))
+
+    @overload
+    def callback(
+        self,
+        *,
+        timeout: str | float | timedelta | None = None,
+        heartbeat: str | float | timedelta | None = None,
+        schema: Mapping[str, Any] | None = None,
+        name: str = "callback",
+    ) -> Callback[Any]: ...
+    @overload
+    def callback(
+        self,
+        *,
+        timeout: str | float | timedelta | None = None,
+        heartbeat: str | float | timedelta | None = None,
+        schema: type[T],
+        name: str = "callback",
+    ) -> Callback[T]: ...
+    def callback(
+        self,
+        *,
+        timeout: str | float | timedelta | None = None,
+        heartbeat: str | float | timedelta | None = None,
+        schema: Any = None,
+        name: str = "callback",
+    ) -> Callback[Any]:
+        """Make a callback, to be completed from outside: a step hands out its `token` or `url`.
+
+        The result is the reported output. `schema`, a type or a JSON schema, is checked when it is reported.
+        Raises `TimeoutError` when the time, or the longest time between two heartbeats, is over, and
+        `StepFailure` for a reported failure.
+        """
+        times = {
+            "timeout_ms": LONGEST_MS if timeout is None else _milliseconds("timeout", timeout),
+            "heartbeat_ms": 0 if heartbeat is None else _milliseconds("heartbeat", heartbeat),
+        }
+        if heartbeat is not None and not SHORTEST_HEARTBEAT_MS <= times["heartbeat_ms"] < times["timeout_ms"]:
+            raise FunctionDefect(f"`heartbeat={heartbeat!r}`: write `10s` or longer, and less than `timeout`")
+        shape, read = _shape_of(schema)
+        node = {"kind": "callback", "effect": PURE, "callback": times, "output_schema": shape}
+        made = self._ask(name, _asked(node), read, kind=Callback)
+        assert isinstance(made, Callback), "it was made as one"
+        if self._facts.token is None:
+            self.lacks_tokens = True
+        else:
+            made.token = self._facts.token(made.item)
+            made.url = f"{self._facts.api_url}/callbacks/{made.token}" if self._facts.api_url else ""
+            for one in filter(None, (made.url, made.token)):
+                self._tokens[one.encode()] = f"callback:{made.item}".encode()
+        return made
 
     def ask(
         self,
@@ -247,7 +321,7 @@ class WorkflowContext:
         asks = {"type": kind, "says": None, "expires_ms": _milliseconds("expires", expires), "schema": schema}
         node = {"kind": "human", "asks": asks}
         given = {key: value for key, value in says.items() if value}
-        return self._ask(name, None, _asked(node, None, _json(given)))
+        return self._ask(name, _asked(node, None, _json(given)))
 
     def call(
         self,
@@ -264,8 +338,16 @@ class WorkflowContext:
         timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
         node = {"kind": "workflow", "workflow": workflow, "timeout_ms": timeout_ms}
         given = {} if input is None else _json(input)
-        called = name or re.sub(r"\W", "_", workflow.partition("@")[0])
-        return self._ask(called, None, _asked(node, None, given))
+        return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
+
+    def start(self, workflow: str, input: Any = None, *, name: str = "") -> Operation[str]:
+        """Start a saga of another workflow, `NAME` or `NAME@VERSION`; the result is its id.
+
+        The function does not wait for its end. No cancel, rollback or fork of this saga concerns it.
+        """
+        node = {"kind": START, "workflow": workflow}
+        given = {} if input is None else _json(input)
+        return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
 
     async def map(
         self,
@@ -331,7 +413,14 @@ class WorkflowContext:
         """Return an operation for a timer of asyncio."""
         return self.sleep(seconds)
 
-    def _ask(self, name: str, tool: Tool | None, asked: OperationRequest) -> Operation[Any]:
+    def _ask(
+        self,
+        name: str,
+        asked: OperationRequest,
+        read: Callable[[Any], Any] | None = None,
+        *,
+        kind: type[Operation[Any]] = Operation,
+    ) -> Operation[Any]:
         if self._loop is None or not self._loop.is_running():
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
         if not _is_name(name):
@@ -343,12 +432,15 @@ class WorkflowContext:
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
         item = item_of(label)
-        digest = hashlib.sha256(_encode([asked.tool, asked.node, asked.arguments, asked.digest])).hexdigest()[
-            :16
-        ]
-        operation: Operation[Any] = Operation(loop=self._loop)
-        operation.item, operation.left = item, self._left
-        self.open[item] = operation, tool
+        node = {key: value for key, value in asked.node.items() if key != "output_schema"}
+        said = _encode([asked.tool, node, asked.arguments, asked.digest])
+        for token, name_of_it in self._tokens.items():  # where it leads is no other request
+            said = said.replace(token, name_of_it)
+        digest = hashlib.sha256(said).hexdigest()[:16]
+        operation = kind(loop=self._loop)
+        operation.item, operation.left, operation.read = item, self._left, read
+        operation.can_expire = node.get("kind") in _EXPIRE
+        self.open[item] = operation
         self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
         return operation
 
@@ -385,6 +477,29 @@ def _json(value: Any) -> Any:
         raise FunctionDefect(f"an argument cannot be written as JSON: {error}") from error
 
 
+def _typed(tool: Tool, output: Any) -> Any:
+    """Return a result as the type of the tool's hint."""
+    if tool.reads_json:
+        return tool.result.validate_json(_encode(output))
+    return tool.result.validate_python(output)
+
+
+@cache
+def _adapter_of(schema: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    adapter = TypeAdapter[Any](schema)
+    return adapter.json_schema(), lambda value: adapter.validate_json(_encode(value))
+
+
+def _shape_of(schema: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """Return the JSON schema of a type or schema, and what makes a value of the type from its JSON."""
+    if schema is None or isinstance(schema, Mapping):
+        return schema, None
+    try:
+        return _adapter_of(schema)
+    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        raise FunctionDefect(f"`schema={schema!r}` is no type with a JSON schema: {error}") from error
+
+
 @cache
 def _names_of(parameters: type[BaseModel]) -> tuple[str, ...]:
     return tuple(parameters.model_fields)
@@ -414,6 +529,10 @@ def _bound(
         given[one] = value
     found: dict[str, Any] = _json(given)
     return found
+
+
+def _of_workflow(workflow: str) -> str:
+    return re.sub(r"\W", "_", workflow.partition("@")[0])
 
 
 def _called(tool: str) -> str:

@@ -12,13 +12,13 @@ from pydantic import ValidationError
 from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, TOOL_DEFECT
 from baton.core.log.records import Failure
 from baton.ports import StepFailure
-from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep
+from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep, NoTokensError
 from baton.tools.define import Registry, Tool
-from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.context import Operation, WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop
-from baton.tools.perform import _encode, _first, _place, bind, plain_json, tool_failure
+from baton.tools.perform import _first, _place, bind, plain_json, tool_failure
 
-TIMED_OUT = {"timed_out": True}
+_TIME_OVER = ("timeout", "heartbeat_timeout")
 
 
 def session(
@@ -44,6 +44,9 @@ class _Session:
         self._loop = FunctionLoop(self._context.timer)
         self._task: asyncio.Task[Any] | None = None
 
+    def mark_replay(self, *, on: bool) -> None:
+        self._context.is_replaying = on
+
     def close(self) -> None:
         self._loop.forget()
 
@@ -58,18 +61,15 @@ class _Session:
     def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
         self._context.goes_on(at)
         self._loop.now_s = at / 1_000
-        operation, tool = self._context.open.pop(item)
+        operation = self._context.open.pop(item)
         if failure is not None:
-            operation.set_exception(StepFailure(failure.code, failure.message, kind=failure.kind))
+            operation.set_exception(_raised(operation, failure))
             operation.exception()  # known, whether or not it is awaited
-        elif tool is None and output == TIMED_OUT:
-            operation.set_exception(TimeoutError("no signal came in time"))
-            operation.exception()
         else:
             try:
-                operation.set_result(output if tool is None else _typed(tool, output))
+                operation.set_result(output if operation.read is None else operation.read(output))
             except ValidationError as error:
-                text = f"the result of `{item}` in the log does not fit the code of its tool: {_first(error)}"
+                text = f"the result of `{item}` in the log does not fit the code: {_first(error)}"
                 return FunctionStep(is_over=True, failure=Failure(FUNCTION_CHANGED, text, self._facts.node))
         return self._run()
 
@@ -85,6 +85,8 @@ class _Session:
                 f"it has raised `{type(error).__name__}`, which ends the worker's process"
             )
         context, task = self._context, self._task
+        if context.lacks_tokens:
+            raise NoTokensError
         asked, left = tuple(context.asked), tuple(context.left)
         context.asked.clear()
         context.left.clear()
@@ -110,7 +112,7 @@ class _Session:
             )
         if (error := task.exception()) is not None:
             return FunctionStep(is_over=True, failure=self._failure(error))
-        unused = [item for item, (one, _) in self._context.open.items() if not one.is_used]
+        unused = [item for item, one in self._context.open.items() if not one.is_used]
         if unused:
             names = ", ".join(f"`{item}`" for item in unused)
             text = f"it has returned, and has never awaited {names}"
@@ -142,8 +144,8 @@ def _failure_of(error: StepFailure, node: str) -> Failure:
     return Failure(error.code, error.message, node, kind=error.kind, status=error.status)
 
 
-def _typed(tool: Tool, output: Any) -> Any:
-    """Return a result as the type of the tool's hint."""
-    if tool.reads_json:
-        return tool.result.validate_json(_encode(output))
-    return tool.result.validate_python(output)
+def _raised(operation: Operation[Any], failure: Failure) -> Exception:
+    """Return the exception for the failure of an operation."""
+    if failure.code in _TIME_OVER and operation.can_expire:
+        return TimeoutError(failure.message)
+    return StepFailure(failure.code, failure.message, kind=failure.kind)

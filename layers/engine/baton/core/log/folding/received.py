@@ -120,6 +120,14 @@ def callback_of(state: State, slot: str) -> str:
     return f"{state.lineage.branch}.{slot}.{1 if failing is None else failing.handovers + 1}"
 
 
+def promise_of(slot: str) -> str:
+    """Return the id of the callback that a function asks for at `slot`.
+
+    It is the same in each branch: a step that has sent its token is not repeated after a fork.
+    """
+    return f"0.{slot}.1"
+
+
 def is_elsewhere(state: State, slot: str) -> bool:
     """Return true if the attempt at this slot goes on elsewhere."""
     return isinstance(state.open.get(slot), Callback)

@@ -1,0 +1,189 @@
+"""`baton check --against`: open sagas are named that would stop with the code that is here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from baton import WorkflowContext, tool, workflow
+from baton.compat.aws_durable import DurableContext, Duration, durable_execution
+from baton.testing import Result, run
+from baton.tools.define import Registry
+from tests.cli.conftest import Baton
+
+APP = """
+from contextlib import suppress
+from baton import WorkflowContext, tool, workflow
+from baton.compat.aws_durable import DurableContext, Duration, durable_execution
+
+@tool("against.pay")
+def pay(cents: int) -> str:
+    return "paid"
+
+@tool("against.send")
+def send(order: str) -> str:
+    return "sent"
+
+@workflow("order-paid")
+async def order(cents: int, context: WorkflowContext) -> str:
+BODY
+
+@durable_execution(name="plain-order")
+def plain(event, context: DurableContext):
+    context.step(lambda _: 1, "first")
+    context.wait(Duration.from_hours(1), "pause")
+"""
+SAME = """
+    for number in range(3):
+        if context.state is None:
+            await context.step(pay, cents + number, name="charge")
+    if context.state is None:
+        context.checkpoint({"paid": True})
+    with suppress(TimeoutError):
+        await context.signal("hurry", timeout="1h")
+    asked = context.callback()
+    await context.step(send, context.uuid().hex[:4], name="post")
+    await context.signal("received")
+    return await asked
+"""
+
+
+Log = list[Mapping[str, Any]]
+
+
+def while_open(result: Result) -> Log:
+    """Return the entries of a saga until its function asked for something for the last time."""
+    kinds = [[event["kind"] for event in entry["events"]] for entry in result.entries]
+    last = max(number for number, its in enumerate(kinds) if "operations_began" in its)
+    return list(result.entries[: last + 1])
+
+
+@cache
+def written_before() -> Log:
+    """Return the log of a saga of the function, which waits."""
+    registry = Registry()
+
+    @tool("against.pay", registry=registry)
+    async def pay(cents: int) -> str:
+        return "paid"
+
+    @tool("against.send", registry=registry)
+    async def send(order: str) -> str:
+        return "sent"
+
+    @workflow("order-paid", registry=registry)
+    async def order(cents: int, context: WorkflowContext) -> str:
+        for number in range(3):
+            if context.state is None:
+                await context.step(pay, cents + number, name="charge")
+        if context.state is None:
+            context.checkpoint({"paid": True})
+        with suppress(TimeoutError):
+            await context.signal("hurry", timeout="1h")
+        asked = context.callback()
+        await context.step(send, context.uuid().hex[:4], name="post")
+        await context.signal("received")
+        return str(await asked)
+
+    return while_open(run(order, {"cents": 900}, tools=registry))
+
+
+@cache
+def plain_before() -> Log:
+    """Return the log of a saga of a durable handler, which waits."""
+    registry = Registry()
+
+    @durable_execution(name="plain-order", registry=registry)
+    def plain(event: object, context: DurableContext) -> None:
+        context.step(lambda _: 1, "first")
+        context.wait(Duration.from_hours(1), "pause")
+
+    return while_open(run(plain, {"event": 1}, tools=registry))
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    package = tmp_path / "layers/app/against_app"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield package
+    for name in [name for name in sys.modules if name.startswith("against_app")]:
+        del sys.modules[name]
+
+
+def checked(baton: Baton, package: Path, log: Log, app: str, *options: str) -> tuple[int, str]:
+    (package / "orders.py").write_text(app)
+    Path("logs.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in log))
+    found = baton("check", "--app", "against_app", "--against", "logs.jsonl", *options)
+    return found.exit_code, found.stdout
+
+
+def app_with(body: str) -> str:
+    return APP.replace("BODY", body)
+
+
+def test_the_same_code_goes_on(baton: Baton, project: Path) -> None:
+    log = [*written_before(), *plain_before()]
+    code, text = checked(baton, project, log, app_with(SAME))
+    assert code == 0
+    assert [line.partition(": ")[2] for line in text.splitlines()] == [
+        "`order` of order-paid goes on",
+        "`plain` of plain-order goes on",
+    ]
+    assert checked(baton, project, log, app_with(SAME), "--quiet") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('context.step(pay, cents + number, name="charge")', "context.step(pay, cents)", "`charge`"),
+        ("cents + number", "cents", "`charge-2`"),
+        ("range(3)", "range(4)", "checkpoint"),
+        ('timeout="1h"', 'timeout="2h"', "`1--hurry`"),
+        ('name="post"', 'name="sent"', "`1--post`"),
+        ('context.signal("received")', "context.sleep(9)", "`1--received`"),
+        ("asked = context.callback()", "asked = 1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_other_operations_are_named(baton: Baton, project: Path, old: str, new: str, where: str) -> None:
+    assert old in SAME
+    code, text = checked(baton, project, written_before(), app_with(SAME.replace(old, new)))
+    assert code == 1
+    assert ": `order` of order-paid would stop: " in text
+    assert where in text
+
+
+@pytest.mark.parametrize(("old", "new"), [('"first"', '"other"'), ('"plain-order"', '"new-order"')])
+def test_a_handler_that_has_changed_is_named(baton: Baton, project: Path, old: str, new: str) -> None:
+    app = app_with(SAME)
+    assert old in app
+    code, text = checked(baton, project, plain_before(), app.replace(old, new), "--json")
+    assert (code, [one["verdict"] for one in json.loads(text)]) == (1, ["would stop"])
+
+
+def test_what_cannot_be_checked_says_so(baton: Baton, project: Path) -> None:
+    log = deepcopy(written_before())
+    for event in (event for entry in log for event in entry["events"]):
+        if event["kind"] == "function_began":
+            event["given"] = {"ref": "cas://sha256/ab", "size": 9}
+    code, text = checked(baton, project, log, app_with(SAME))
+    assert (code, text.partition(": a value")[0].endswith("not checked")) == (0, True)
+
+
+def test_a_saga_that_has_ended_is_left_out(baton: Baton, project: Path) -> None:
+    log = [*plain_before(), {"events": [{"kind": "saga_ended"}]}]
+    assert checked(baton, project, log, app_with(SAME)) == (0, "")
+
+
+def test_another_file_is_refused(baton: Baton, project: Path) -> None:
+    assert checked(baton, project, [{"events": []}], app_with(SAME))[0] == 2

@@ -1,0 +1,1 @@
+"""AWS's public conformance suite, run against `baton.compat.aws_durable`."""
