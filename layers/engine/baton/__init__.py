@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
     from baton.tools.define import node_kind, pipeline, tool
-    from baton.tools.functions.context import Operation, WorkflowContext
+    from baton.tools.functions.agents import Agent
+    from baton.tools.functions.context import Callback, Operation, WorkflowContext
     from baton.tools.functions.define import workflow
 
 __all__ = [
     "OUTPUT",
+    "Agent",
+    "Callback",
     "Context",
     "Key",
     "Merits",
@@ -79,6 +82,8 @@ _HOMES = {
     "Merits": ("baton.core.effects.toolspec", "Merits"),
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
+    "Agent": ("baton.tools.functions.agents", "Agent"),
+    "Callback": ("baton.tools.functions.context", "Callback"),
     "Operation": ("baton.tools.functions.context", "Operation"),
     "WorkflowContext": ("baton.tools.functions.context", "WorkflowContext"),
     "workflow": ("baton.tools.functions.define", "workflow"),

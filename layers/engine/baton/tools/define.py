@@ -113,7 +113,8 @@ class Tool:
     document: of a workflow function, the fields of its document. completed:
     gives the tool with what only all declared tools together say of it, and
     adds those that it declares by using them.
-    replaces: of a test's stand-in, the function under `@tool`.
+    replaces: of a test's stand-in, the function under `@tool`. graphs: of a
+    workflow function, its agents, as graphs of its document.
     """
 
     spec: ToolSpec
@@ -128,6 +129,7 @@ class Tool:
     document: Mapping[str, Any] | None = None
     completed: Callable[[Tool, dict[str, Tool]], Tool] | None = None
     replaces: Callable[..., Any] | None = None
+    graphs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needs_process(self) -> bool:
