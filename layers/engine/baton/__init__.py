@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
-    from baton.tools.define import node_kind, pipeline, tool
+    from baton.tools.define import node_kind, pipeline, raises, tool
     from baton.tools.functions.agents import Agent
     from baton.tools.functions.context import Callback, Operation, WorkflowContext
     from baton.tools.functions.define import workflow
@@ -70,6 +70,7 @@ __all__ = [
     "pipeline",
     "poll",
     "python",
+    "raises",
     "rule",
     "tool",
     "workflow",
@@ -89,6 +90,7 @@ _HOMES = {
     "workflow": ("baton.tools.functions.define", "workflow"),
     "node_kind": ("baton.tools.define", "node_kind"),
     "pipeline": ("baton.tools.define", "pipeline"),
+    "raises": ("baton.tools.define", "raises"),
     "tool": ("baton.tools.define", "tool"),
 }
 
