@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -71,6 +72,35 @@ class Blocked(NamedTuple):
     is_own: bool
 
 
+class UnitLog(Protocol):
+    """The units of work that the log has of a step, as the tool of one attempt sees it."""
+
+    @property
+    def has_units(self) -> bool:
+        """True if it has a unit, or is about to."""
+        ...
+
+    def recorded(self) -> Mapping[str, Any]:
+        """Return the results that it has, by key."""
+        ...
+
+    def check(self, name: str) -> None:
+        """Raise `StepFailure` if a further unit must not be done."""
+        ...
+
+    async def record(self, name: str, key: str, result: Any) -> None:
+        """Wait until it has this result too. Raises `StepFailure`; cancelled if it never will."""
+        ...
+
+
+class CallJournal(Protocol):
+    """The journal of one call of a tool; see `StepContext.once`."""
+
+    async def once(self, name: str, function: Callable[[], Any]) -> Any: ...
+
+    def once_sync(self, name: str, function: Callable[[], Any]) -> Any: ...
+
+
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """Context of the step that a tool is run for."""
 
@@ -95,6 +125,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """
     callback_url: str = ""
     """Full address of that route, if the deployment knows its own."""
+    units: Callable[[], UnitLog] | None = None
+    journal: CallJournal | None = None
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Report money that this attempt has cost, such as a model's answer; several reports add up.
@@ -105,6 +137,28 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         """
         self.spent.append(amount_of(usd))
 
+    @overload
+    async def once(self, name: str, function: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+    @overload
+    async def once(self, name: str, function: Callable[[], T]) -> T: ...
+    async def once(self, name: str, function: Callable[[], Any]) -> Any:
+        """Do a unit of the step's work, and record its result: a later attempt gets it, and does not call
+        `function`.
+
+        The second unit of a name in one call is `name#2`. The result is JSON, or what the hint of `function`
+        makes of JSON. What `function` raises is not recorded. A process that dies between the act and the
+        record does the unit again: let `function` pass on `key(name)`. At most 1,000 units of a step.
+        """
+        return await _journal_of(self).once(name, function)
+
+    def once_sync(self, name: str, function: Callable[[], T]) -> T:
+        """Do the same in a tool that is a plain function."""
+        return cast("T", _journal_of(self).once_sync(name, function))
+
+    def key(self, name: str) -> str:
+        """Return an idempotency key for a part of this call: the same in every attempt."""
+        return hashlib.sha256(msgspec.json.encode([self.idempotency_key, name])).hexdigest()[:32]
+
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
         """Write a row of this tenant into the saga table together with this step's entry: both or neither.
 
@@ -114,6 +168,12 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.rows) >= MAX_PER_STEP:
             raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
         self.rows.append(check_row(Row(key, sort, attributes)))
+
+
+def _journal_of(context: StepContext) -> CallJournal:
+    if context.journal is None:
+        raise StepFailure("tool_error", "this context has no journal: no worker runs the tool")
+    return context.journal
 
 
 class Performer(Protocol):

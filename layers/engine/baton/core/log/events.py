@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.functions import FunctionClosed, OperationsBegan
 from baton.core.log.incarnations import Keys, ReplacedSaga
+from baton.core.log.journal import UnitRecorded
 from baton.core.log.records import (
     About,
     Ask,
@@ -147,6 +148,7 @@ __all__ = [
     "UndoStepBegan",
     "UndoTakenUp",
     "Undone",
+    "UnitRecorded",
     "UnsentNotice",
     "Value",
     "WaitClosed",
@@ -627,6 +629,7 @@ Event = (
     | NoticeDue
     | NoticesSent
     | StepInterrupted
+    | UnitRecorded
     | NodeSkipped
     | JoinFired
     | NodeAdmitted

@@ -28,7 +28,7 @@ from baton.core.decide.decision import (
     StopSteps,
     TendChildren,
 )
-from baton.core.decide.outcomes import refused_rows
+from baton.core.decide.outcomes import refused_rows, spent_by, undecided_outcome
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
@@ -50,8 +50,6 @@ from baton.runtime.engine.run import (
     StepStopper,
     Superseded,
     ValueFetcher,
-    spent_by,
-    undecided_outcome,
 )
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
@@ -449,6 +447,8 @@ class Runner:
             await self._log.catch_up(run)
             return None
         run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
+        if run.attempts.units is not None:
+            run.attempts.units.recorded(facts)
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)

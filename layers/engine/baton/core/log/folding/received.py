@@ -15,6 +15,7 @@ from baton.core.failures.names import RETRYABLE
 from baton.core.log import events as ev
 from baton.core.log.events import Ask, Notice
 from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
+from baton.core.log.journal import Journal
 from baton.core.log.questions import open_questions, unclosed_questions
 from baton.core.log.records import Child, Shown
 from baton.core.log.scopes import Replanning, is_index
@@ -266,12 +267,31 @@ def fold_revived(state: State, e: ev.Revived) -> State:
     )
 
 
+def unit_recorded(state: State, e: ev.UnitRecorded) -> State:
+    """Record a unit of a step's work. The step comes further: the crashes before are forgotten."""
+    slot = e.slot
+    if slot not in state.tokens:
+        return state
+    before, recovery = state.journals.get(slot, _NO_JOURNAL), state.recovery
+    journal = Journal(state.version + 1, before.units + 1, before.size + e.size)
+    if recovery.consecutive_crashes or recovery.interruptions or recovery.deaths:
+        recovery = replace(
+            recovery,
+            consecutive_crashes=0,
+            interruptions=_without(recovery.interruptions, slot),
+            deaths=_without(recovery.deaths, slot),
+        )
+    return replace(state, journals={**state.journals, slot: journal}, recovery=recovery)
+
+
 def gave_up(state: State, e: ev.GaveUp) -> State:
     """Return the state unchanged: interrupted steps were recorded before, as if the lease had been
     released.
     """
     return state
 
+
+_NO_JOURNAL = Journal()
 
 MOST, WINDOW_MS = 3, 60_000
 """More than `MOST` corrections within `WINDOW_MS` milliseconds open the breaker."""

@@ -1,0 +1,157 @@
+"""The journal of one call of a tool: names, keys and types of the units of its work (`context.once`).
+
+Who records a unit is behind the port `UnitLog`: the worker of the saga, which a helper process asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import typing
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from pydantic import PydanticSchemaGenerationError, TypeAdapter
+
+from baton.core.failures import sanitised
+from baton.core.failures.codes import TOOL_DEFECT
+from baton.ports import StepContext, StepFailure, UnitLog
+from baton.tools.perform import json_of
+
+LONGEST_NAME: Final = 100
+_encode = msgspec.json.Encoder().encode
+_MISSING: Final = object()
+
+
+class Journal:
+    """`loop`: that of the worker; None in a helper process, where nothing is awaited."""
+
+    def __init__(
+        self, units: UnitLog, tool: str, context: StepContext, loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        self._units, self._tool, self._context, self._loop = units, tool, context, loop
+        self._counts = Counter[str]()
+
+    async def once(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once`."""
+        unit = self._next(name, function)
+        if (known := unit.known()) is not _MISSING:
+            return known
+        value = function()
+        if inspect.isawaitable(value):
+            value = await value
+        result = unit.json(value)
+        record = self._units.record(unit.name, unit.key, result)
+        if self._loop is asyncio.get_running_loop():
+            await record
+        else:
+            self._wait(record)
+        return unit.typed(result)
+
+    def once_sync(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once_sync`."""
+        if self._loop is not None and _running_loop() is self._loop:
+            raise _misused(f"write `await context.once({name!r}, …)`: only a plain `def` calls `once_sync`")
+        unit = self._next(name, function)
+        if (known := unit.known()) is not _MISSING:
+            return known
+        value = function()
+        if inspect.isawaitable(value):
+            close = getattr(value, "close", None)
+            if close is not None:
+                close()
+            raise _misused(
+                f"the function of `once_sync({name!r}, …)` is `async`; only `await context.once` takes one"
+            )
+        result = unit.json(value)
+        self._wait(self._units.record(unit.name, unit.key, result))
+        return unit.typed(result)
+
+    def _next(self, name: str, function: Callable[[], Any]) -> _Unit:
+        """Return the next unit of this name. Raises `StepFailure`."""
+        if type(name) is not str or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+            raise _misused(
+                f"{name!r:.200} names no unit: write a text of 1 to {LONGEST_NAME} characters in one line"
+            )
+        if sanitised(name) != name:
+            raise _misused("the name of a unit has what looks like a secret")
+        if not callable(function):
+            raise _misused(f"`once({name!r}, …)` takes a function, such as `lambda: …`, not its result")
+        self._counts[name] += 1
+        number = self._counts[name]
+        place = name if number == 1 else f"{name}#{number}"
+        unit = _Unit(place, self._context.key(f"{self._tool}/{place}"), self._tool, function, self._units)
+        if unit.key not in self._units.recorded():
+            self._units.check(place)
+        return unit
+
+    def _wait(self, record: Coroutine[Any, Any, None]) -> None:
+        """Wait in this thread until the log has the unit."""
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(record, self._loop).result()
+            return
+        try:
+            record.send(None)
+        except StopIteration:
+            return
+        raise AssertionError("a helper process waits for its worker without a loop")
+
+
+class _Unit:
+    def __init__(self, name: str, key: str, tool: str, function: Callable[[], Any], units: UnitLog) -> None:
+        self.name, self.key = name, key
+        self._what = f"{tool}: {name}"
+        self._adapter = _adapter_of(function, self._what)
+        self._units = units
+
+    def known(self) -> Any:
+        """Return the recorded result, or `_MISSING`."""
+        found = self._units.recorded().get(self.key, _MISSING)
+        return found if found is _MISSING else self.typed(found)
+
+    def json(self, value: Any) -> Any:
+        """Return a new result as JSON types. Raises `StepFailure`."""
+        try:
+            return json_of(self._what, self._adapter, value)
+        except StepFailure as error:
+            raise _misused(error.message) from error
+
+    def typed(self, result: Any) -> Any:
+        """Return a result as the type of the function's hint: the same in each attempt."""
+        try:
+            return self._adapter.validate_json(_encode(result))
+        except ValueError as error:
+            raise _misused(f"`{self._what}` has recorded what its hints do not allow now: {error}") from error
+
+
+def _misused(text: str) -> StepFailure:
+    return StepFailure(TOOL_DEFECT, text)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _adapter_of(function: Callable[[], Any], what: str) -> TypeAdapter[Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        hint = typing.get_type_hints(function, include_extras=True).get("return", Any)
+    except (NameError, TypeError, SyntaxError):
+        hint = Any  # of a class inside of a function: nothing is known of it here
+    try:
+        return _known_adapter(hint) if isinstance(hint, Hashable) else TypeAdapter(hint)
+    except PydanticSchemaGenerationError as error:
+        raise _misused(f"`{what}`: no JSON for the type that its function returns: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _known_adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
