@@ -51,7 +51,7 @@ class Bank:
             texts = []
             for number in range(parts):
                 name = f"part {number}"
-                texts.append(await context.once(name, lambda name=name: self.book(name, context.key(name))))  # type: ignore[misc]
+                texts.append(await context.once(name, self.book, name, context.key(name)))
             return texts
 
         world.tools = world.registry.specs()
@@ -245,7 +245,7 @@ async def test_large_results_are_blobs_and_a_step_has_so_many_units_and_no_more(
     @tool("many", registry=world.registry, timeout="10m")
     async def many(count: int, context: Context) -> None:
         for number in range(count):
-            await context.once(f"{number}", lambda number=number: calls.append(number))  # type: ignore[misc]
+            await context.once(f"{number}", calls.append, number)
         lengths.append(len(await context.once("text", lambda: "a" * 1_000)))
         if len(lengths) == 1:
             raise ConnectionError

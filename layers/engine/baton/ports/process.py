@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
@@ -138,22 +139,24 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         self.spent.append(amount_of(usd))
 
     @overload
-    async def once(self, name: str, function: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+    async def once(
+        self, name: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
     @overload
-    async def once(self, name: str, function: Callable[[], T]) -> T: ...
-    async def once(self, name: str, function: Callable[[], Any]) -> Any:
-        """Do a unit of the step's work, and record its result: a later attempt gets it, and does not call
-        `function`.
+    async def once(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def once(self, name: str, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call the function as a unit of the step's work, and record its result: a later attempt gets it
+        without a call.
 
-        The second unit of a name in one call is `name#2`. The result is JSON, or what the hint of `function`
-        makes of JSON. What `function` raises is not recorded. A process that dies between the act and the
-        record does the unit again: let `function` pass on `key(name)`. At most 1,000 units of a step.
+        The second unit of a name in one call of the tool is `name#2`. The result is JSON, or what the hint of
+        `function` makes of JSON. What `function` raises is not recorded. A process that dies between the act
+        and the record does the unit again: let `function` pass on `key(name)`. A step has at most 1,000 units.
         """
-        return await _journal_of(self).once(name, function)
+        return await _journal_of(self).once(name, partial(function, *args, **kwargs))
 
-    def once_sync(self, name: str, function: Callable[[], T]) -> T:
+    def once_sync(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same in a tool that is a plain function."""
-        return cast("T", _journal_of(self).once_sync(name, function))
+        return cast("T", _journal_of(self).once_sync(name, partial(function, *args, **kwargs)))
 
     def key(self, name: str) -> str:
         """Return an idempotency key for a part of this call: the same in every attempt."""

@@ -79,8 +79,6 @@ class Journal:
             )
         if sanitised(name) != name:
             raise _misused("the name of a unit has what looks like a secret")
-        if not callable(function):
-            raise _misused(f"`once({name!r}, …)` takes a function, such as `lambda: …`, not its result")
         self._counts[name] += 1
         number = self._counts[name]
         place = name if number == 1 else f"{name}#{number}"

@@ -344,11 +344,10 @@ class JournalOfCall:
         return self._made().once_sync(name, function)
 
 
-def with_journal(context: StepContext, tool: str) -> StepContext:
-    """Return the context for a call of this tool in the worker."""
+def with_journal(context: StepContext, tool: str, loop: asyncio.AbstractEventLoop | None) -> StepContext:
+    """Return the context for a call of this tool; see `Journal` for the `loop`."""
     if context.units is None:
         return context
-    loop = asyncio.get_running_loop()
     return msgspec.structs.replace(context, journal=JournalOfCall(context, tool, loop))
 
 
@@ -387,7 +386,9 @@ class ToolPerformer:
         self._called[tool] = found
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
-        call = bind(found, arguments, with_journal(context, tool) if found.context else context)
+        if found.context:
+            context = with_journal(context, tool, asyncio.get_running_loop())
+        call = bind(found, arguments, context)
         watch = self._watch if found.is_async else None
         try:
             with _UNWATCHED if watch is None else watch.over(tool, context):
