@@ -15,6 +15,7 @@ from baton import Context, StepFailure, tool
 from baton.core.limits import Limits
 from baton.core.log.events import AttemptFailed, Entry, StepInterrupted, StepSucceeded, UnitRecorded
 from baton.core.log.folding.fold import fold
+from baton.core.log.questions import Answer
 from baton.core.log.state import State
 from tests.kit.faults import Crash
 from tests.kit.world import World
@@ -312,3 +313,108 @@ async def test_a_saga_without_units_loads_nothing_of_them() -> None:
     await world.settle()
     assert any(isinstance(event, StepSucceeded) for event in world.events(saga))
     assert not {"baton.runtime.steps.journal", "baton.tools.journal"} & sys.modules.keys()
+
+
+async def test_what_an_attempt_leaves_behind_does_no_further_unit() -> None:
+    world = World.start()
+    acts: list[str] = []
+    said: list[str] = []
+
+    @tool("leaves", registry=world.registry)
+    async def leaves(context: Context) -> None:
+        async def late() -> None:
+            await asyncio.sleep(5)
+            try:
+                await context.once("late", acts.append, "late")
+            except StepFailure as failure:
+                said.append(failure.code)
+
+        await context.once("in time", acts.append, "in time")
+        world.spawn(late())
+
+    world.tools = world.registry.specs()
+    saga = await begin(world, "name: w\nnodes: {a: {tool: leaves}, b: {after: a, wait: {for: 10s}}}")
+    await world.settle()
+    assert (await show(world, saga))["status"] == "completed"
+    assert (acts, said) == (["in time"], ["cancelled"])
+
+
+async def test_a_cancelled_saga_keeps_the_units_of_its_grace_and_stops_the_tool_after_it() -> None:
+    world = World.start(timeout_s=60)
+    bank = Bank(seconds=2)
+    bank.open(world, timeout="1m")
+    saga = await begin(world)
+    await asyncio.sleep(3)
+    await world.service().cancel(saga, "enough", 3_000)
+    await world.settle()
+    assert (await show(world, saga))["status"] == "cancelled"
+    recorded = [one.name for one in units(world, saga)]
+    assert recorded == PARTS[: len(recorded)]
+    assert 2 <= len(recorded) < 5
+    assert bank.names == recorded
+
+
+LOOKS = "name: w\nnodes: {settle: {tool: accounts.settle, with: {parts: 5}}, after: {after: settle, wait: {signal: go}}}"
+
+
+@pytest.mark.parametrize(("cut", "again"), [(1, 5), (4, 2), (7, 0)])
+async def test_a_fork_keeps_the_units_before_its_cut(cut: int, again: int) -> None:
+    """Before the step, in the middle of it, and behind it. Each unit that is done again has its key."""
+    world = World.start()
+    bank = Bank()
+    bank.open(world)
+    saga = await begin(world, LOOKS)
+    await world.settle(20)
+    await world.service().fork(saga, cut, "again", "f1")
+    await world.settle(20)
+    await world.service().signal(saga, "go", None, key="k")
+    await world.settle()
+    assert (await show(world, saga))["status"] == "completed"
+    assert bank.names == [*PARTS, *PARTS[5 - again :]]
+    assert len(set(bank.booked)) == 5
+
+
+ROLLED = """
+name: w
+on_failure: rollback
+nodes:
+  settle: {tool: accounts.settle, with: {parts: 5}, compensate: {tool: accounts.unsettle, with: {parts: 5}, in_doubt: call}}
+"""
+
+
+@pytest.mark.parametrize(("at", "happened", "undone"), [(0, None, 0), (2, None, 1), (2, False, 0)])
+async def test_a_step_that_fails_after_a_unit_is_undone_unless_it_says_that_it_has_not_happened(
+    at: int, happened: bool | None, undone: int
+) -> None:
+    world = World.start()
+    refusal = StepFailure("declined", "the bank says no", kind="permanent", happened=happened)
+    bank = Bank(mishaps={PARTS[at]: [refusal]})
+    bank.open(world)
+    calls: list[int] = []
+
+    @tool("accounts.unsettle", registry=world.registry)
+    async def unsettle(parts: int, context: Context) -> None:
+        for number in range(parts):
+            await context.once(f"{number}", calls.append, number)
+
+    world.tools = world.registry.specs()
+    saga = await begin(world, ROLLED)
+    await world.settle()
+    assert (await show(world, saga))["status"] == ("rolled_back" if undone else "failed")
+    assert calls == list(range(5)) * undone
+    assert not state_of(world.entries(saga)).journals
+
+
+async def test_arguments_that_a_person_changes_make_other_units() -> None:
+    """The key of a unit hangs on the call, like that of its step."""
+    world = World.start()
+    bank = Bank(mishaps={PARTS[1]: [StepFailure("invalid_input", "which account?")]})
+    bank.open(world)
+    rule = "on_failure: {invalid_input: {question: input, message: Which?, may_change: [parts]}}"
+    saga = await begin(world, SETTLE.replace("with: {parts: 5}", f"with: {{parts: 5}}, {rule}"))
+    await world.settle(60)
+    (question,) = (await show(world, saga))["questions"]
+    await world.service().answer(saga, Answer(ask=question["id"], action="retry", arguments={"parts": 2}), "")
+    await world.settle()
+    assert (await show(world, saga))["status"] == "completed"
+    assert bank.names == [PARTS[0], PARTS[1], PARTS[0], PARTS[1]]
