@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,12 +12,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from baton import Context, StepFailure, tool
+from baton import Context, StepFailure, WorkflowContext, tool, workflow
 from baton.core.limits import Limits
 from baton.core.log.events import AttemptFailed, Entry, StepInterrupted, StepSucceeded, UnitRecorded
 from baton.core.log.folding.fold import fold
 from baton.core.log.questions import Answer
 from baton.core.log.state import State
+from baton.tools.functions.define import document_of
 from tests.kit.faults import Crash
 from tests.kit.world import World
 
@@ -418,3 +420,46 @@ async def test_arguments_that_a_person_changes_make_other_units() -> None:
     await world.settle()
     assert (await show(world, saga))["status"] == "completed"
     assert bank.names == [PARTS[0], PARTS[1], PARTS[0], PARTS[1]]
+
+
+async def test_units_are_seen_while_the_step_runs_and_afterwards() -> None:
+    world = World.start(timeout_s=60)
+    bank = Bank(seconds=2)
+    bank.open(world, timeout="1m")
+    saga = await begin(world)
+    await asyncio.sleep(5)
+    (active,) = (await show(world, saga))["active"]
+    assert (active["node"], active["units"]) == ("settle", 2)
+    (page,) = (await world.queries().explain(saga, "settle"))["iterations"]
+    assert "2 units of its work are recorded, the last `part 1`" in page["text"]
+    await world.settle()
+    (page,) = (await world.queries().explain(saga, "settle"))["iterations"]
+    assert [one["text"] for one in page["units"]] == [f'{part}: "{part} is booked"' for part in PARTS]
+    assert [one["version"] for one in page["units"]] == [2, 3, 4, 5, 6]
+    assert "5 units of its work are recorded, the last `part 4`" in page["text"]
+    assert "units" not in str((await show(world, saga))["active"])
+
+
+async def test_the_unit_of_an_operation_is_seen_with_the_operations_name() -> None:
+    world = World.start()
+    acts: list[str] = []
+
+    @tool("charge", registry=world.registry)
+    async def charge(context: Context) -> int:
+        await context.once("reserve", acts.append, "reserve")
+        return await context.once("take", len, acts)
+
+    @workflow("sells", registry=world.registry)
+    async def sells(context: WorkflowContext) -> int:
+        return await context.step(charge) + await context.step(charge)
+
+    world.tools = world.registry.specs()
+    await world.service().register(json.dumps(document_of(world.registry["sells"])), json_only=False)
+    saga = str((await world.service().start("sells", {}, ""))[0]["id"])
+    await world.settle()
+    view = await show(world, saga)
+    assert (view["status"], view["result"]) == ("completed", 3)
+    (page,) = (await world.queries().explain(saga, "sells"))["iterations"]
+    assert [one["text"] for one in page["units"]] == [
+        "charge: reserve: null", "charge: take: 1", "charge#2: reserve: null", "charge#2: take: 2",
+    ]  # fmt: skip
