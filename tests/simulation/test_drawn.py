@@ -321,6 +321,15 @@ FOUND = {
             *(("read", at, CRASH_BEFORE) for at in (12, 49, 72, 86, 88, 99)),
         ),
     ),
+    "a worker of the release before hears nothing from the table until its time is over": Schedule(
+        "routes",
+        2020030005139,
+        gap_s=3,
+        rolls_s=120,
+        slow=(("append", 0.2),),
+        budget=12,
+        faults=(("write", 5, CRASH_AFTER), ("read", 43, HANG)),
+    ),
     "a child that its parent goes on without may be done before it is asked to stop": Schedule(
         "routes",
         1150410001817,
