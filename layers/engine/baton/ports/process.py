@@ -150,7 +150,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
 
         The second unit of a name in one call of the tool is `name#2`. The result is JSON, or what the hint of
         `function` makes of JSON. What `function` raises is not recorded. A process that dies between the act
-        and the record does the unit again: let `function` pass on `key(name)`. A step has at most 1,000 units.
+        and the record does the unit again: let `function` pass on `key(name)`. A step has at most 1,000 of
+        them.
         """
         return await _journal_of(self).once(name, partial(function, *args, **kwargs))
 

@@ -12,7 +12,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
@@ -20,20 +20,29 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter
 from baton.core.failures import sanitised
 from baton.core.failures.codes import TOOL_DEFECT
 from baton.ports import StepContext, StepFailure, UnitLog
-from baton.tools.perform import json_of
 
 LONGEST_NAME: Final = 100
 _encode = msgspec.json.Encoder().encode
 _MISSING: Final = object()
 
 
+ToJson: TypeAlias = Callable[[str, TypeAdapter[Any], Any], Any]
+"""Function that returns a value of a type, by the name of what has returned it, as JSON types."""
+
+
 class Journal:
     """`loop`: that of the worker; None in a helper process, where nothing is awaited."""
 
     def __init__(
-        self, units: UnitLog, tool: str, context: StepContext, loop: asyncio.AbstractEventLoop | None
+        self,
+        units: UnitLog,
+        tool: str,
+        context: StepContext,
+        loop: asyncio.AbstractEventLoop | None,
+        json_of: ToJson,
     ) -> None:
         self._units, self._tool, self._context, self._loop = units, tool, context, loop
+        self._json_of = json_of
         self._counts = Counter[str]()
 
     async def once(self, name: str, function: Callable[[], Any]) -> Any:
@@ -82,7 +91,8 @@ class Journal:
         self._counts[name] += 1
         number = self._counts[name]
         place = name if number == 1 else f"{name}#{number}"
-        unit = _Unit(place, self._context.key(f"{self._tool}/{place}"), self._tool, function, self._units)
+        key = self._context.key(f"{self._tool}/{place}")
+        unit = _Unit(place, key, f"{self._tool}: {place}", function, self._units, self._json_of)
         if unit.key not in self._units.recorded():
             self._units.check(place)
         return unit
@@ -100,11 +110,18 @@ class Journal:
 
 
 class _Unit:
-    def __init__(self, name: str, key: str, tool: str, function: Callable[[], Any], units: UnitLog) -> None:
-        self.name, self.key = name, key
-        self._what = f"{tool}: {name}"
-        self._adapter = _adapter_of(function, self._what)
-        self._units = units
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        what: str,
+        function: Callable[[], Any],
+        units: UnitLog,
+        json_of: ToJson,
+    ) -> None:
+        self.name, self.key, self._what = name, key, what
+        self._adapter = _adapter_of(function, what)
+        self._units, self._json_of = units, json_of
 
     def known(self) -> Any:
         """Return the recorded result, or `_MISSING`."""
@@ -114,7 +131,7 @@ class _Unit:
     def json(self, value: Any) -> Any:
         """Return a new result as JSON types. Raises `StepFailure`."""
         try:
-            return json_of(self._what, self._adapter, value)
+            return self._json_of(self._what, self._adapter, value)
         except StepFailure as error:
             raise _misused(error.message) from error
 

@@ -332,7 +332,8 @@ class JournalOfCall:
     def _made(self) -> journal.Journal:
         if self._journal is None:
             assert self._context.units is not None, "a context without units has no journal"
-            self._journal = journal.Journal(self._context.units(), self._tool, self._context, self._loop)
+            units = self._context.units()
+            self._journal = journal.Journal(units, self._tool, self._context, self._loop, json_of)
         return self._journal
 
     async def once(self, name: str, function: Callable[[], Any]) -> Any:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.functions import FunctionClosed, OperationsBegan
 from baton.core.log.incarnations import Keys, ReplacedSaga
-from baton.core.log.journal import UnitRecorded
 from baton.core.log.records import (
     About,
     Ask,
@@ -71,6 +70,7 @@ from baton.core.log.work import (
     QuestionEscalated,
     QuestionOpened,
     ReplanBegan,
+    UnitRecorded,
     WaitClosed,
     WaitOpened,
 )

@@ -26,12 +26,11 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.incarnations import ReplacedSaga
-from baton.core.log.journal import Journal
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
 from baton.core.log.undos import Undoable, Undoing
-from baton.core.log.work import Open, child_in, children_in
+from baton.core.log.work import Journal, Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50

@@ -139,12 +139,8 @@ class InFlight:
     def _journal(self, step: RunStep, known: KnownUnits | None) -> UnitLog:
         """Return the journal of a running attempt, for the first unit of its work."""
         if self.units is None:
-            self.units = journals.UnitQueue(self._context, self._is_running, self._wake)
+            self.units = journals.UnitQueue(self._context, self._running, self._wake)
         return self.units.journal(step, known)
-
-    def _is_running(self, step: RunStep) -> bool:
-        one = self._running.get(step.slot)
-        return one is not None and one.step is step
 
     def start(
         self,
@@ -342,7 +338,7 @@ class InFlight:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
     def _costs_of(self, ended: Sequence[_RunningAttempt]) -> list[Outcome]:
-        """Return the costs of these cancelled attempts, and forget them: the log records them once."""
+        """Return the costs of these cancelled attempts, and forget them: the log has them once."""
         self._cancelled = [one for one in self._cancelled if one not in ended]
         return spent_by(map(self._outcome_of, ended))
 
@@ -607,7 +603,9 @@ class StepStarter:
 
     async def perform(self, run: Run, command: RunSteps) -> bool:
         state = run.history.state
-        known = await journals.read_known(run.history, self._p, command.steps) if state.journals else NO_UNITS
+        known = NO_UNITS
+        if state.journals:
+            known = await journals.read_known(run.history, self._p.blobs, self._p.call, command.steps)
         if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent), known):
             run.wants_more = True
         for step in command.steps:

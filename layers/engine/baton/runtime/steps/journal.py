@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,14 +17,11 @@ from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import UNIT, Outcome
 from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.log.events import Event, UnitRecorded, Value
-from baton.core.log.journal import MOST_BYTES, MOST_UNITS, Journal, units_in
+from baton.core.log.work import MOST_BYTES, MOST_UNITS, Journal, units_in
 from baton.errors import CorruptLog
 from baton.ports import Blobs, StepFailure
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
-
-if TYPE_CHECKING:
-    from baton.runtime.engine.parts import InvocationScope
 
 _AT_ONCE = 16
 _encode = msgspec.json.Encoder().encode
@@ -38,14 +35,14 @@ class KnownUnits(NamedTuple):
 
 
 async def read_known(
-    history: History, scope: InvocationScope, steps: Iterable[RunStep]
+    history: History, blobs: Blobs, call: StoreRetrier, steps: Iterable[RunStep]
 ) -> dict[str, KnownUnits]:
     """Return the units of those of these steps that have some, from the log and from the object store.
 
     Raises `CorruptLog`, and the faults of the stores.
     """
     slots = [one.slot for one in steps if one.slot in history.state.journals]
-    return {slot: await _read_units(history, scope.blobs, scope.call, slot) for slot in slots}
+    return {slot: await _read_units(history, blobs, call, slot) for slot in slots}
 
 
 async def _read_units(history: History, blobs: Blobs, call: StoreRetrier, slot: str) -> KnownUnits:
@@ -71,15 +68,25 @@ async def _read_units(history: History, blobs: Blobs, call: StoreRetrier, slot: 
     return KnownUnits(journal, results)
 
 
+class Running(Protocol):
+    """An attempt that is running."""
+
+    @property
+    def step(self) -> RunStep: ...
+
+
 class UnitQueue:
-    """Units of a saga's running attempts that wait for their entry. `wake` tells the runner of a new one."""
+    """Units of a saga's running attempts that wait for their entry. `running`: these attempts, by slot.
+
+    `wake` tells the runner of a new unit.
+    """
 
     def __init__(
-        self, context: InvocationContext, is_running: Callable[[RunStep], bool], wake: Callable[[], None]
+        self, context: InvocationContext, running: Mapping[str, Running], wake: Callable[[], None]
     ) -> None:
         self._clock, self._limits = context.clock, context.limits
         self._until = context.invocation.leases_until(context.limits)
-        self._is_running, self._wake = is_running, wake
+        self._running, self._wake = running, wake
         self._waiting: list[Outcome] = []
         self._answers: dict[tuple[str, str], asyncio.Future[None]] = {}
 
@@ -92,7 +99,8 @@ class UnitQueue:
 
     def check(self, step: RunStep) -> None:
         """Raise `StepFailure` if the saga no longer waits for this attempt, or another worker may have it."""
-        if not self._is_running(step) or self._clock.now() >= self._until:
+        one = self._running.get(step.slot)
+        if one is None or one.step is not step or self._clock.now() >= self._until:
             raise StepFailure("cancelled", "the attempt is over: its tool must not go on")
 
     def add(self, step: RunStep, name: str, key: str, result: Any, size: int) -> asyncio.Future[None]:

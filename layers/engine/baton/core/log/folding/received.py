@@ -15,13 +15,12 @@ from baton.core.failures.names import RETRYABLE
 from baton.core.log import events as ev
 from baton.core.log.events import Ask, Notice
 from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
-from baton.core.log.journal import Journal
 from baton.core.log.questions import open_questions, unclosed_questions
 from baton.core.log.records import Child, Shown
 from baton.core.log.scopes import Replanning, is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import FAULT, FORK_KEY, KEYS_REMEMBERED, Recovery, Signal, State, without
-from baton.core.log.work import Callback, Open
+from baton.core.log.work import Callback, Journal, Open
 from baton.core.models.usage import Usage
 
 
