@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import threading
 import typing
 from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
@@ -31,7 +32,9 @@ ToJson: TypeAlias = Callable[[str, TypeAdapter[Any], Any], Any]
 
 
 class Journal:
-    """`loop`: that of the worker; None in a helper process, where nothing is awaited."""
+    """`loop`: that of the worker, which runs in the `thread`; None in a helper process, where nothing is
+    awaited.
+    """
 
     def __init__(
         self,
@@ -39,10 +42,11 @@ class Journal:
         tool: str,
         context: StepContext,
         loop: asyncio.AbstractEventLoop | None,
+        thread: int,
         json_of: ToJson,
     ) -> None:
-        self._units, self._tool, self._context, self._loop = units, tool, context, loop
-        self._json_of = json_of
+        self._units, self._tool, self._context = units, tool, context
+        self._loop, self._thread, self._json_of = loop, thread, json_of
         self._counts = Counter[str]()
 
     async def once(self, name: str, function: Callable[[], Any]) -> Any:
@@ -63,8 +67,9 @@ class Journal:
 
     def once_sync(self, name: str, function: Callable[[], Any]) -> Any:
         """See `StepContext.once_sync`."""
-        if self._loop is not None and _running_loop() is self._loop:
-            raise _misused(f"write `await context.once({name!r}, …)`: only a plain `def` calls `once_sync`")
+        if threading.get_ident() == self._thread:
+            text = f"`once_sync({name!r}, …)` would block the event loop; in an `async` tool write `await context.once`"
+            raise _misused(text)
         unit = self._next(name, function)
         if (known := unit.known()) is not _MISSING:
             return known
@@ -145,13 +150,6 @@ class _Unit:
 
 def _misused(text: str) -> StepFailure:
     return StepFailure(TOOL_DEFECT, text)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _adapter_of(function: Callable[[], Any], what: str) -> TypeAdapter[Any]:

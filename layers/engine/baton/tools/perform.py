@@ -323,17 +323,19 @@ class Places:
 class JournalOfCall:
     """The journal of a call, loaded with the first unit (tools/journal.py)."""
 
-    __slots__ = ("_context", "_journal", "_loop", "_tool")
+    __slots__ = ("_context", "_journal", "_loop", "_thread", "_tool")
 
     def __init__(self, context: StepContext, tool: str, loop: asyncio.AbstractEventLoop | None) -> None:
         self._context, self._tool, self._loop = context, tool, loop
+        self._thread = threading.get_ident() if loop is not None else 0
         self._journal: journal.Journal | None = None
 
     def _made(self) -> journal.Journal:
         if self._journal is None:
             assert self._context.units is not None, "a context without units has no journal"
             units = self._context.units()
-            self._journal = journal.Journal(units, self._tool, self._context, self._loop, json_of)
+            of = units, self._tool, self._context, self._loop, self._thread
+            self._journal = journal.Journal(*of, json_of)
         return self._journal
 
     async def once(self, name: str, function: Callable[[], Any]) -> Any:
