@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import asdict
 
 from baton.cli.text.render import EventLines
-from baton.core.decide.outcomes import STOPPED, UNIT, Outcome
+from baton.core.decide.outcomes import STOPPED, UNIT, Outcome, spent_by, undecided_outcome
 from baton.core.log import events as ev
 from baton.core.log.slots import Slot
+from baton.core.log.state import FAULT
 from baton.core.log.work import Journal, units_in
 from baton.core.read.places import SHOWN
 from baton.core.read.views import entry_view, saga_view
@@ -165,3 +167,12 @@ def test_a_step_beside_a_child_has_a_journal_of_its_own() -> None:
     saga.go()
     saga.go(unit("a", "x"), running=["a"])
     assert saga.state.journals.keys() == {"a"}
+
+
+def test_of_attempts_that_are_of_no_use_only_their_costs_are_left() -> None:
+    """Units that were to be recorded go with the branch that they were done in."""
+    paid = Outcome(slot="a", attempt=1, started_at=T0, ended_at=T0, cost=5, output=ev.Value(v=1))
+    (left,) = spent_by([unit("a", "x"), done("b"), paid])
+    assert (left.slot, left.cost, left.why) == ("a", 5, STOPPED)
+    undecided = undecided_outcome(Outcome(**{**asdict(paid), "cost": -3, "assumed": -2}))
+    assert (undecided.why, undecided.cost, undecided.assumed, undecided.output) == (FAULT, 0, 0, None)
