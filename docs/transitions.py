@@ -18,7 +18,7 @@ from baton.core.conditions import SandboxAnswer
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decide import advance
 from baton.core.decide.decision import CancelChildren, JudgeConditions
-from baton.core.decide.outcomes import HELD, Outcome
+from baton.core.decide.outcomes import HELD, UNIT, Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT
 from baton.core.documents.compile import compile_document
@@ -401,6 +401,8 @@ def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...
         others = tuple(other for other in ready if other != slot)
         began = state.last_at if failing is None else max(state.last_at, failing.due_at)
         hands_over = program.nodes[Slot.parse(slot).node].callback is not None
+        if state.version == 1 and slot not in state.journals:
+            yield _advance(program, life, SOON, _unit(slot, began))
         for one in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
             outcome = replace(one, handed=callback_of(state, slot)) if hands_over else one
             yield _advance(program, life, SOON, outcome)
@@ -411,6 +413,14 @@ def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...
             wait = Held(breaker="work", at=began, until=began + LATER)
             held = Outcome(slot=slot, attempt=number, started_at=began, ended_at=began, why=HELD, held=wait)
             yield _advance(program, life, SOON, held)
+
+
+def _unit(slot: str, at: int) -> Outcome:
+    """What a tool has done that goes on."""
+    unit = ev.UnitRecorded(
+        **Slot.parse(slot).fields, name="unit", key="k", output=ev.Value(v=1), size=1, at=at
+    )
+    return Outcome(slot=slot, attempt=1, started_at=at, ended_at=at, why=UNIT, unit=unit)
 
 
 def _advance(

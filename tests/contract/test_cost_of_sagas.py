@@ -125,6 +125,14 @@ def test_the_log_of_a_saga_left_to_itself_says_exactly_what_was_sent(name: str, 
     assert saga.says.lambda_requests == 1 + roles["relay"] + roles["worker"], "one of the API's is the start"
 
 
+def test_units_of_a_tools_work_cost_a_write_each_and_a_further_attempt_reads_them(meter: Meter) -> None:
+    _, found = metered(BY_NAME["journalled"], meter)
+    ((_, saga),) = found.items()
+    assert saga.says.write_units == saga.writes
+    assert saga.says.blob_puts == 3, "each of three journals has a large result"
+    assert saga.says.read_units <= saga.reads + 1, "what further attempts read is not in the log"
+
+
 @pytest.mark.parametrize("name", ["waiting", "early-signal", "forked"])
 def test_an_entry_from_outside_may_cost_a_nudge_and_a_refused_write_more_or_less(
     name: str, meter: Meter

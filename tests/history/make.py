@@ -47,6 +47,7 @@ from tests.history.questions import OF_QUESTIONS
 from tests.history.replanning import replanned
 from tests.history.thinking import OF_THINKING
 from tests.history.undoing import OF_UNDOING
+from tests.history.units import OF_UNITS
 
 HERE = Path(__file__).parent
 
@@ -372,6 +373,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_UNDOING,
     **OF_MAPS,
     **OF_FUNCTIONS,
+    **OF_UNITS,
     **OF_THINKING,
     "replanned": replanned,
 }

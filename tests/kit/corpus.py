@@ -44,6 +44,7 @@ from tests.kit.documents import (
 )
 from tests.kit.faults import Crash
 from tests.kit.function_scenarios import OF_FUNCTIONS, changes, lends_in_turn
+from tests.kit.journal_scenarios import journalled
 from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
@@ -423,6 +424,7 @@ CORPUS = (
         Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "races")
         for name, drive in OF_FUNCTIONS.items()
     ),
+    Scenario("journalled", partial(journalled, start=start, patiently=patiently)),
     Scenario("changes", partial(changes, start=start, patiently=patiently), "parked", same_steps=False),
     Scenario("lends-in-turn", partial(lends_in_turn, start=start, patiently=patiently), "rolled_back"),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),

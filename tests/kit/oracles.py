@@ -52,6 +52,7 @@ from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.callback_oracles import of_callbacks, unheard
 from tests.kit.death_oracle import of_deaths
 from tests.kit.function_scenarios import FUNCTIONS, of_functions
+from tests.kit.journal_scenarios import JOURNAL, of_journals
 from tests.kit.links import of_links
 from tests.kit.notice_oracles import of_notices
 from tests.kit.polls_and_children import undone_and_done_again
@@ -113,6 +114,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{FUNCTIONS}: {text}" for text in of_functions(logs))
+    yield from (f"{JOURNAL}: {text}" for text in of_journals(world, logs))
     yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)

@@ -11,6 +11,7 @@ from tests.kit import (
     bugs,
     callback_bugs,
     function_bugs,
+    journal_bugs,
     map_bugs,
     model_bugs,
     money_bugs,
@@ -23,6 +24,7 @@ from tests.kit import (
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
 from tests.kit.function_scenarios import FUNCTIONS
+from tests.kit.journal_scenarios import JOURNAL
 from tests.kit.map_bugs import MAPS
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -300,6 +302,14 @@ PLANTED: Mapping[str, Planted] = {
             function_bugs.a_second_result_of_an_entry_is_dropped,
             LIVENESS,
             everywhere("side-by-side", drawn=0),
+        ),
+        Planted(journal_bugs.recorded_units_are_not_read, JOURNAL, at_rest("journalled")),
+        Planted(journal_bugs.a_unit_forgets_those_before_it, JOURNAL, at_rest("journalled")),
+        Planted(journal_bugs.a_unit_has_the_key_of_another_step, JOURNAL, at_rest("journalled")),
+        Planted(
+            journal_bugs.a_tool_goes_on_before_its_unit_is_in_the_log,
+            JOURNAL,
+            everywhere("journalled", (HANG,), drawn=0),
         ),
         Planted(undo_bugs.an_unapproved_look_says_nothing, LIVENESS, in_deaths),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),

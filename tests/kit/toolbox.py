@@ -18,6 +18,7 @@ from tests.kit.drawn_functions import add_drawn
 from tests.kit.external_work import Jobs, add_handing
 from tests.kit.faults import Crash
 from tests.kit.function_scenarios import add_functions
+from tests.kit.journal_scenarios import UnitDone, add_journals
 from tests.kit.mishaps import add_misbehaving, add_mishaps
 from tests.kit.process import RUNS_IN, pause
 from tests.kit.roles import note
@@ -37,6 +38,7 @@ class Books:
     """What a service did that honours no keys: every call of it is a deed."""
     calls: Counter[str] = field(default_factory=Counter)
     jobs: Jobs = field(default_factory=Jobs)
+    units: list[UnitDone] = field(default_factory=list)
     loans: Loans = field(default_factory=Loans)
 
     def do(self, what: str, until_ms: int | None = None) -> None:
@@ -136,6 +138,7 @@ def _declared() -> Registry:
     add_handing(registry, books)
     add_lending(registry, books)
     add_functions(registry)
+    add_journals(registry, books)
     add_drawn(registry)
     return registry
 

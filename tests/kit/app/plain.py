@@ -146,3 +146,39 @@ def fail(how: str) -> Any:
             value = [value]
         return value
     return {"nan": float("nan"), "object": object(), "large": "x" * 2_000}[how]
+
+
+@tool("plain.units")
+def units(
+    names: list[str], path: str, context: Context, dies_at: str = "", how: str = "kill", size: int = 0
+) -> list[str]:
+    """Do one unit after the other, each a line in a file; once, die in the middle of one."""
+    file = Path(path)
+    first = not file.exists()
+
+    def do(name: str) -> str:
+        with file.open("a") as lines:
+            lines.write(f"{name} {context.key(name)}\n")
+        if first and name == dies_at:
+            if how == "raise":
+                raise ConnectionError("the line is dead")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"{name} is done" + size * "!"
+
+    return [context.once_sync(name, do, name) for name in names]
+
+
+@tool("plain.left_behind")
+def left_behind(path: str, context: Context) -> None:
+    """Leave a thread behind that names a unit when the call is over."""
+
+    def late() -> None:
+        while not Path(path).exists():
+            time.sleep(0.005)
+        try:
+            context.once_sync("late", lambda: None)
+        except StepFailure as failure:
+            Path(path + ".said").write_text(failure.message)
+
+    context.once_sync("in time", lambda: None)
+    threading.Thread(target=late, daemon=True).start()

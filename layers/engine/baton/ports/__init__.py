@@ -44,6 +44,7 @@ from baton.ports.people import (
 from baton.ports.process import (
     UNKNOWN,
     Blocked,
+    CallJournal,
     Clock,
     DeadLetters,
     DeadMessageCause,
@@ -59,6 +60,7 @@ from baton.ports.process import (
     Sandbox,
     StepContext,
     StepFailure,
+    UnitLog,
     Watch,
     tenant_of,
 )
@@ -67,10 +69,10 @@ from baton.ports.store import Store
 
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
-    "BudgetAnswer", "Budgets", "Clock", "DeadLetters", "DeadMessageCause", "Definition", "Definitions",
+    "BudgetAnswer", "Budgets", "CallJournal", "Clock", "DeadLetters", "DeadMessageCause", "Definition", "Definitions",
     "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",
-    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "Wake", "Watch", "tenant_of",
+    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "UnitLog", "Wake", "Watch", "tenant_of",
 ]  # fmt: skip

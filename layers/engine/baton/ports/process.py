@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from decimal import Decimal
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -71,6 +73,35 @@ class Blocked(NamedTuple):
     is_own: bool
 
 
+class UnitLog(Protocol):
+    """The units of work that the log has of a step, as the tool of one attempt sees it."""
+
+    @property
+    def has_units(self) -> bool:
+        """True if it has a unit, or is about to."""
+        ...
+
+    def recorded(self) -> Mapping[str, Any]:
+        """Return the results that it has, by key."""
+        ...
+
+    def check(self, name: str) -> None:
+        """Raise `StepFailure` if a further unit must not be done."""
+        ...
+
+    async def record(self, name: str, key: str, result: Any) -> None:
+        """Wait until it has this result too. Raises `StepFailure`; cancelled if it never will."""
+        ...
+
+
+class CallJournal(Protocol):
+    """The journal of one call of a tool; see `StepContext.once`."""
+
+    async def once(self, name: str, function: Callable[[], Any]) -> Any: ...
+
+    def once_sync(self, name: str, function: Callable[[], Any]) -> Any: ...
+
+
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """Context of the step that a tool is run for."""
 
@@ -95,6 +126,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """
     callback_url: str = ""
     """Full address of that route, if the deployment knows its own."""
+    units: Callable[[], UnitLog] | None = None
+    journal: CallJournal | None = None
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Report money that this attempt has cost, such as a model's answer; several reports add up.
@@ -105,6 +138,31 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         """
         self.spent.append(amount_of(usd))
 
+    @overload
+    async def once(
+        self, name: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def once(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def once(self, name: str, function: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call the function as a unit of the step's work, and record its result: a later attempt gets it
+        without a call.
+
+        The second unit of a name in one call of the tool is `name#2`. The result is JSON, or what the hint of
+        `function` makes of JSON. What `function` raises is not recorded. A process that dies between the act
+        and the record does the unit again: let `function` pass on `key(name)`. A step has at most 1,000 of
+        them.
+        """
+        return await _journal_of(self).once(name, partial(function, *args, **kwargs))
+
+    def once_sync(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same in a tool that is a plain function."""
+        return cast("T", _journal_of(self).once_sync(name, partial(function, *args, **kwargs)))
+
+    def key(self, name: str) -> str:
+        """Return an idempotency key for a part of this call: the same in every attempt."""
+        return hashlib.sha256(msgspec.json.encode([self.idempotency_key, name])).hexdigest()[:32]
+
     def put_row(self, key: str, sort: str, attributes: dict[str, Any]) -> None:
         """Write a row of this tenant into the saga table together with this step's entry: both or neither.
 
@@ -114,6 +172,12 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         if len(self.rows) >= MAX_PER_STEP:
             raise ValueError(f"a step writes at most {MAX_PER_STEP} rows")
         self.rows.append(check_row(Row(key, sort, attributes)))
+
+
+def _journal_of(context: StepContext) -> CallJournal:
+    if context.journal is None:
+        raise StepFailure("tool_error", "this context has no journal: no worker runs the tool")
+    return context.journal
 
 
 class Performer(Protocol):

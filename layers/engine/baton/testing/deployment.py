@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import msgspec
@@ -117,7 +117,10 @@ class EngineDefect(Exception):
 
 
 class _Performer(ToolPerformer):
-    """Performer that runs plain functions in place, one by one, so that a debugger can stop in them."""
+    """Performer that runs plain functions in place, one by one, so that a debugger can stop in them.
+
+    One that names units waits for the worker, and so runs in a thread.
+    """
 
     def __init__(self, registry: Registry, loop: VirtualLoop, watch: Watch) -> None:
         super().__init__(registry, watch=watch)
@@ -134,11 +137,22 @@ class _Performer(ToolPerformer):
             raise cause from None
 
     async def _call(self, tool: Any, call: Mapping[str, Any], _: StepContext) -> Any:
-        if not tool.is_async:
+        if not tool.is_async and not _names_units(getattr(tool.function, "__code__", None)):
             with self._loop.left():
                 return tool.function(**call)
         with self._loop.asking():
-            return await tool.function(**call)
+            if tool.is_async:
+                return await tool.function(**call)
+            return await asyncio.to_thread(tool.function, **call)
+
+
+def _names_units(code: CodeType | None) -> bool:
+    """Return true if the code of a function calls `once_sync`, or defines one that does."""
+    if code is None:
+        return False
+    return "once_sync" in code.co_names or any(
+        _names_units(one) for one in code.co_consts if isinstance(one, CodeType)
+    )
 
 
 class Deployment:

@@ -20,10 +20,10 @@ from contextlib import nullcontext, suppress
 from dataclasses import is_dataclass
 from functools import partial
 from traceback import format_exception
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import off
@@ -32,8 +32,14 @@ from baton.core.failures import LONGEST, sanitised
 from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.core.limits import Limits
+from baton.core.on_demand import OnDemand
 from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.define import Registry, Tool
+
+if TYPE_CHECKING:
+    from baton.tools import journal
+else:
+    journal = OnDemand("baton.tools.journal")
 
 _TEXT = {str}
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
@@ -145,18 +151,23 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: Any) -> dict[str, An
 
 def plain_json(tool: Tool, value: Any) -> Any:
     """Return the value as JSON types. Refuse what the log would change or cannot hold (NaN, a key)."""
+    return json_of(tool.spec.name, tool.result, value, keys_may_meet=tool.keys_may_meet)
+
+
+def json_of(name: str, adapter: TypeAdapter[Any], value: Any, *, keys_may_meet: bool = True) -> Any:
+    """Return a value of a type as JSON types, as `plain_json` does. `name`: of what has returned it."""
     try:
-        valid = tool.result.validator.validate_python(value)
-        result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
+        valid = adapter.validator.validate_python(value)
+        result = adapter.serializer.to_python(valid, mode="json", by_alias=True)
         if _may_hide_nan(_encode(result)):
-            check_numbers(tool.result.dump_python(valid))
-        if tool.keys_may_meet:
+            check_numbers(adapter.dump_python(valid))
+        if keys_may_meet:
             check_keys(valid)
     except ValidationError as error:
-        message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
+        message = f"`{name}` returned what its hints do not allow: {_first(error)}"
         raise StepFailure("result_invalid", message) from error
     except Exception as error:  # a type's own code runs in there
-        raise not_json(tool.spec.name, error) from error
+        raise not_json(name, error) from error
     return result
 
 
@@ -310,6 +321,40 @@ class Places:
         return self._tenants[who[0]], self._sagas[who]
 
 
+class JournalOfCall:
+    """The journal of a call, loaded with the first unit (tools/journal.py)."""
+
+    __slots__ = ("_context", "_journal", "_loop", "_thread", "_tool")
+
+    def __init__(self, context: StepContext, tool: str, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._context, self._tool, self._loop = context, tool, loop
+        self._thread = threading.get_ident() if loop is not None else 0
+        self._journal: journal.Journal | None = None
+
+    def _made(self) -> journal.Journal:
+        if self._journal is None:
+            assert self._context.units is not None, "a context without units has no journal"
+            units = self._context.units()
+            of = units, self._tool, self._context, self._loop, self._thread
+            self._journal = journal.Journal(*of, json_of)
+        return self._journal
+
+    async def once(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once`."""
+        return await self._made().once(name, function)
+
+    def once_sync(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once_sync`."""
+        return self._made().once_sync(name, function)
+
+
+def with_journal(context: StepContext, tool: str, loop: asyncio.AbstractEventLoop | None) -> StepContext:
+    """Return the context for a call of this tool; see `Journal` for the `loop`."""
+    if context.units is None:
+        return context
+    return msgspec.structs.replace(context, journal=JournalOfCall(context, tool, loop))
+
+
 _UNWATCHED = nullcontext()
 MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own
 
@@ -345,6 +390,8 @@ class ToolPerformer:
         self._called[tool] = found
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
+        if found.context:
+            context = with_journal(context, tool, asyncio.get_running_loop())
         call = bind(found, arguments, context)
         watch = self._watch if found.is_async else None
         try:

@@ -140,6 +140,8 @@ class AgentWords:
             parts = [counted(event["turns"], "turn"), counted(used.get("calls", 0), "call")]
             words = f"answers after {', '.join(parts)} and {used.get('tokens', 0):,} tokens"
             return words, frozenset(("turns", "used", "output"))  # its last turn has the output
+        if kind == "unit_recorded":
+            return self._unit(event)
         if not event.get("item"):
             return None
         return of_item(event) if is_index(str(event["item"])) else self._of_item(event)
@@ -157,6 +159,15 @@ class AgentWords:
         words += [f"stops {left}"] if left else []
         known = frozenset(("at", "heard", "operations", "left", "segments", "checkpoints"))
         return cut("; ".join(words) or "waits for its other operations", _MOST), known
+
+    def _unit(self, event: Event) -> EventSentence:
+        """Return the name and the result of a unit of a step's work."""
+        output, item = event.get("output") or {}, str(event.get("item") or "")
+        tool = self._tools.get((*_place(event), item), "")
+        of = f"{self._labels.get((*_place(event), item), '') or item_words(item, tool)}: " if item else ""
+        result = f"{event.get('size', 0):,} bytes" if output.get("ref") else _short(output.get("v"))
+        known = frozenset(("item", "name", "key", "output", "size", "at", "prior"))
+        return f"{of}{event.get('name')} is recorded: {result}", known
 
     def labelled(self, event: Event) -> Event:
         """Return an event of a rollback with the label of the operation in place of its item."""

@@ -126,6 +126,8 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
             text = limit
         elif item.get("saga"):
             text = f"for its child saga {item['saga']}"
+        elif item.get("units"):
+            text = f"{counted(item['units'], 'unit')} of its work recorded"
         elif item.get("waits_for"):
             text = f"for {', '.join(map(str, item['waits_for']))}"
         else:
@@ -594,8 +596,8 @@ def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[T
         for item in answer.get("items") or ():
             failed = "failed: " if item.get("became") == "failed" else ""
             yield from _said(failed + one_line(str(item["text"])), width)
-        for attempt in answer.get("attempts") or ():
-            yield from _said(one_line(str(attempt["text"])), width)
+        for one in (*(answer.get("units") or ()), *(answer.get("attempts") or ())):
+            yield from _said(one_line(str(one["text"])), width)
 
 
 def _edge(edge: Mapping[str, Any]) -> str:

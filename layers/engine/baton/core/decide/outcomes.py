@@ -4,7 +4,7 @@ forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -42,6 +42,7 @@ else:
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
+UNIT = "unit"  # why it is not over
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     kept; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
     `STEP` of the saga, or another `SAGA`.
     `held`: the breaker or money that the step waits for. `acted`: it has failed, and has acted all the same.
+    `unit`: the attempt is not over (UNIT), and its tool has done this unit of its work.
     """
 
     slot: str
@@ -96,6 +98,23 @@ class Outcome(Struct, frozen=True, kw_only=True):
     held: Held | None = None
     key: str = ""
     acted: bool = False
+    unit: ev.UnitRecorded | None = None
+
+
+def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the costs and notices of attempts whose results the saga no longer needs."""
+    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
+
+
+def undecided_outcome(outcome: Outcome) -> Outcome:
+    """Return the outcome in place of one that a fault keeps from being decided: the attempt has spent,
+    and runs again.
+    """
+    left = {
+        "cost": max(outcome.cost, 0),
+        "assumed": max(outcome.assumed, 0),
+    }  # what was given back is given back by the next
+    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT, **left)
 
 
 def refused_rows(outcome: Outcome, why: str) -> Outcome:
@@ -154,7 +173,7 @@ def settle(
     """
     slot = outcome.slot
     if outcome.why:
-        yield from (_held if outcome.why == HELD else _no_further)(program, state, outcome, found)
+        yield from _INSTEAD.get(outcome.why, _no_further)(program, state, outcome, found)
         return
     if not _is_awaited(program, state, outcome):
         return
@@ -239,6 +258,17 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
     failure = failure_handling.breaker_failure(held, Slot.parse(slot).node)
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
+
+
+def _unit(program: Program, state: State, outcome: Outcome, _: FetchedValues) -> Iterator[ev.Event]:
+    """Yield the record of a unit of a step that waits for the attempt."""
+    if outcome.unit is not None and _is_awaited(program, state, outcome):
+        before = state.journals.get(outcome.slot)
+        yield outcome.unit if before is None else replace(outcome.unit, prior=before.head)
+
+
+_INSTEAD: Mapping[str, Callable[..., Iterator[ev.Event]]] = {HELD: _held, UNIT: _unit}
+"""By `why`, what is recorded of an attempt without an end; else what it has cost."""
 
 
 def _wait(slot: str, held: Held) -> ev.StepHeld:

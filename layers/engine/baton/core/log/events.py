@@ -70,6 +70,7 @@ from baton.core.log.work import (
     QuestionEscalated,
     QuestionOpened,
     ReplanBegan,
+    UnitRecorded,
     WaitClosed,
     WaitOpened,
 )
@@ -147,6 +148,7 @@ __all__ = [
     "UndoStepBegan",
     "UndoTakenUp",
     "Undone",
+    "UnitRecorded",
     "UnsentNotice",
     "Value",
     "WaitClosed",
@@ -632,6 +634,7 @@ Event = (
     | NoticeDue
     | NoticesSent
     | StepInterrupted
+    | UnitRecorded
     | NodeSkipped
     | JoinFired
     | NodeAdmitted

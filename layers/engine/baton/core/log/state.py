@@ -30,7 +30,7 @@ from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
 from baton.core.log.undos import Undoable, Undoing
-from baton.core.log.work import Open, child_in, children_in
+from baton.core.log.work import Journal, Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
@@ -312,6 +312,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
     """Slots of items whose node is not settled, with their outputs; None: the item is at work."""
+    journals: dict[str, Journal] = {}
+    """Steps at work whose tools have recorded units of it."""
     made: dict[str, MadeCall] = {}
     """By digest, calls that have succeeded and that a model may plan again, the newest last."""
     orphaned_children: tuple[Child, ...] = ()
@@ -609,6 +611,7 @@ def clear_open_work(state: State) -> dict[str, Any]:
         "open": {},
         "approved": {},
         "items": {},
+        "journals": {},
         "made": {},
         "signals": (),
         "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),

@@ -26,6 +26,7 @@ from baton.core.read.places import (
     FailedAttempt,
     Moment,
     Place,
+    RecordedUnit,
     attempts_view,
     choice,
     code_and_message,
@@ -35,6 +36,8 @@ from baton.core.read.places import (
     onward_in_words,
     outside_event_in_words,
     skipped_handlers,
+    units_in_words,
+    units_view,
 )
 from baton.core.read.story import (
     ASKING,
@@ -151,6 +154,10 @@ class ExplainedRound(View):
     items: Annotated[
         Annotated[list[Any], Meta(max_length=50, extra_json_schema={"items": ITEMS})],
         "Turns and calls of an agent. Contains the first and last of them if there are more than 50.",
+    ]
+    units: Annotated[
+        Annotated[list[RecordedUnit], Meta(max_length=50)],
+        "Units of the node's work that its tools have recorded by `context.once`, in the order of the log. Contains the first and last of them if there are more than 50.",
     ]
     causes: Annotated[
         list[Reason],
@@ -320,7 +327,7 @@ def _open(reasons: Reasons, place: Place) -> OpenNode:
         iteration=list(place.iteration),
         item=place.item or UNSET,
         state=reasons.state(place),
-        text=f"{place.name} {reasons.doing(place)}",
+        text="; ".join(filter(None, (f"{place.name} {reasons.doing(place)}", units_in_words(place)))),
         child=_child(place),
     )
 
@@ -370,6 +377,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         edges=_edges(reasons, story, place),
         attempts=attempts_view(place),
         items=_items(reasons, story, place),
+        units=units_view((place, *story.items.get(place.slot, ()))),
         causes=[_cause(cause) for cause in shown],
         causes_left_out=len(causes) - len(shown),
         waits_for=[_open(reasons, other) for other in waits[:MOST_OPEN]],
@@ -393,7 +401,7 @@ def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequen
         return f"`{place.slot}` did not run{_because(causes)}", causes, []
     if stopped := reasons.stopped():
         return f"`{place.slot}` {reasons.was_doing(place)}: {stopped.text}", [stopped], []
-    text = f"`{place.slot}` {reasons.doing(place)}"
+    text = "; ".join(filter(None, (f"`{place.slot}` {reasons.doing(place)}", units_in_words(place))))
     if state not in (JOINING, UNREACHED):
         return text, (), []
     waits = reasons.held_up_by(place)

@@ -99,6 +99,14 @@ class Attempt(Struct, gc=False):
     answers: dict[str, ev.QuestionClosed] = {}
 
 
+class DoneUnit(Struct, frozen=True, gc=False):
+    """Unit of a step's work, with the beginning of its result."""
+
+    name: str
+    result: str
+    when: Moment
+
+
 class SagaFailure(Struct, frozen=True, gc=False):
     """Failure of the saga: the failure of the slot, or (no slot) of a limit of the saga."""
 
@@ -114,7 +122,7 @@ class Place(Struct, gc=False):
     `label`: what an item is called. `said`: what its node says of it. `fate`: what undoing made of it.
 
     `attempts` are those that failed before the last. `held`: the breaker or money that it waits for now.
-    `moves`: what has happened to a question besides its answer.
+    `moves`: what has happened to a question besides its answer. `units`: those recorded of its work.
     """
 
     node: str
@@ -131,6 +139,7 @@ class Place(Struct, gc=False):
     attempts: list[Attempt] = []
     held: ev.StepHeld | None = None
     moves: list[ev.QuestionEscalated | ev.QuestionClaimed] = []
+    units: list[DoneUnit] = []
 
     @property
     def slot(self) -> str:
@@ -441,7 +450,16 @@ class FailedAttempt(AttemptFailure):
     text: Annotated[str, "Complete explanation as text."]
 
 
-SHOWN = 50  # attempts of one round: the first, and the last ones
+class RecordedUnit(View):
+    """A unit of a step's work that its tool has recorded."""
+
+    name: str
+    version: Annotated[Version, "Version of the log entry that has its result."]
+    at: Time
+    text: Annotated[str, "Its name, with that of the operation or call, and the beginning of its result."]
+
+
+SHOWN = 50  # attempts of one round, or units: the first, and the last ones
 _ANSWERS = {
     TRY_AGAIN: "a person said: try it again",
     USE: "a person gave what it was to give",
@@ -456,6 +474,38 @@ def attempts_view(place: Place) -> list[FailedAttempt]:
     if len(shown) > SHOWN:
         shown = [shown[0], *shown[-SHOWN + 1 :]]
     return [_attempt_view(attempt) for attempt in shown]
+
+
+def units_view(places: Iterable[Place]) -> list[RecordedUnit]:
+    """Return the units of these slots, in the order of the log; of very many, the first and the last ones."""
+    found = [(place, one) for place in places for one in place.units]
+    found.sort(key=lambda one: one[1].when.version)
+    if len(found) > SHOWN:
+        found = [found[0], *found[-SHOWN + 1 :]]
+    return [
+        RecordedUnit(
+            name=one.name,
+            version=one.when.version,
+            at=iso(one.when.at),
+            text=f"{place.label}: {one.name}: {one.result}" if place.label else f"{one.name}: {one.result}",
+        )
+        for place, one in found
+    ]
+
+
+def unit_of(event: ev.UnitRecorded, when: Moment) -> DoneUnit:
+    """Return a unit as it is shown: a long result is cut."""
+    value = event.output
+    text = f"{value.size:,} bytes" if value.ref else " ".join(_json(value.v).split())
+    return DoneUnit(event.name, text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…", when)
+
+
+def units_in_words(place: Place) -> str:
+    """Return the words for the units recorded of a slot's work; empty for none."""
+    if not place.units:
+        return ""
+    said = "unit of its work is" if len(place.units) == 1 else "units of its work are"
+    return f"{len(place.units)} {said} recorded, the last `{place.units[-1].name}`"
 
 
 def _attempt_view(attempt: Attempt) -> FailedAttempt:
@@ -541,7 +591,7 @@ def history(place: Place) -> str:
     end = place.end
     assert end is not None, "it has ended"
     recorded = "it had happened before, so what came of it then was taken" if end.recorded else ""
-    parts = [recorded, _held(end.blocked_ms)]
+    parts = [recorded, _held(end.blocked_ms), units_in_words(place)]
     if place.attempts:
         last = place.attempts[-1]
         times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"

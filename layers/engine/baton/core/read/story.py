@@ -55,6 +55,7 @@ _OfPlace = (
     | ev.ReplanEnded
     | ev.QuestionEscalated
     | ev.QuestionClaimed
+    | ev.UnitRecorded
 )
 
 
@@ -170,12 +171,14 @@ class Story:
             self.items.setdefault(owner, []).append(place)
 
     def _see_tried(self, event: _OfPlace, before: State, after: State, when: Moment) -> None:
-        """Record an event of a step that has failed, or of a question."""
+        """Record an event of a step that has failed, of a question, or of a unit of work."""
         place = self.places.get(event.slot)
         if place is None:
             return
         place.held = event if isinstance(event, ev.StepHeld) else None
-        if isinstance(event, ev.ReplanEnded):
+        if isinstance(event, ev.UnitRecorded):
+            place.units.append(places.unit_of(event, when))
+        elif isinstance(event, ev.ReplanEnded):
             place.opened = None
         elif isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
             place.moves += [event] if after is not before else []

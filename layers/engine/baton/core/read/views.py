@@ -287,6 +287,7 @@ class ActiveNode(View):
     late: Annotated[bool | UnsetType, "True if the map no longer waits for the items that are left."] = UNSET
     ended_since: Annotated[int | UnsetType, "For a late map: number of items that have ended since."] = UNSET
     results: Annotated[int | UnsetType, "For a function: number of results that it has received."] = UNSET
+    units: Annotated[int | UnsetType, "Number of units of its work that its tool has recorded."] = UNSET
     waits_for: Annotated[list[str] | UnsetType, "Nodes whose edges into this node are not decided."] = UNSET
 
 
@@ -491,7 +492,8 @@ def _active(state: State, program: Program, slot: str) -> ActiveNode:
         what = "waiting"
     elif program.readiness(state, slot) != PENDING:
         what = "ready"
-    shown: dict[str, Any] = {**_place(state, program, slot), "state": what}
+    units = {"units": state.journals[slot].units} if slot in state.journals else {}
+    shown: dict[str, Any] = {**_place(state, program, slot), "state": what, **units}
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
     if work is not None:

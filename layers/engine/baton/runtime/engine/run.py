@@ -8,8 +8,9 @@ goes is in runtime/steps/steps.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, KeysView, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -28,7 +29,7 @@ from baton.core.decide.decision import (
     SendNotices,
     StopSteps,
 )
-from baton.core.decide.outcomes import STOPPED, Outcome
+from baton.core.decide.outcomes import Outcome, spent_by
 from baton.core.decide.program import Program
 from baton.core.decide.spending import Bounds
 from baton.core.effects.rows import Row
@@ -45,6 +46,7 @@ from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, Standstill
 from baton.ports import NoRoom
 from baton.runtime.engine.parts import InvocationScope
+from baton.runtime.invocation.attempt import LazyJournal
 from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator, InvocationContext, Overdue
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
@@ -52,10 +54,15 @@ from baton.runtime.people.notices import Notifier
 from baton.runtime.steps.steps import Steps
 
 if TYPE_CHECKING:
+    from baton.ports import UnitLog
     from baton.runtime.models import model_request
+    from baton.runtime.steps import journal as journals
+    from baton.runtime.steps.journal import KnownUnits, UnitQueue
 else:
     model_request = OnDemand("baton.runtime.models.model_request")
+    journals = OnDemand("baton.runtime.steps.journal")
 
+NO_UNITS: Mapping[str, KnownUnits] = MappingProxyType({})
 AT_ONCE_S = 0.01
 """Longest wait, in seconds, of a join's successors for the costs of the steps it stopped: these may use up
 the budget.
@@ -91,9 +98,9 @@ class InFlight:
     ) -> None:
         self._steps = steps
         self._durations = durations
-        self._clock = context.clock
+        self._context, self._clock, self._limits = context, context.clock, context.limits
         self._deadline = deadline
-        self._limits = context.limits
+        self.units: UnitQueue | None = None
         self._running: dict[str, _RunningAttempt] = {}
         self._cancelled: list[_RunningAttempt] = []
         self._begun = 0
@@ -129,7 +136,19 @@ class InFlight:
         """True if a step is running here, or would be if it had room."""
         return bool(self._running) or self._ask_again is not None
 
-    def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
+    def _journal(self, step: RunStep, known: KnownUnits | None) -> UnitLog:
+        """Return the journal of a running attempt, for the first unit of its work."""
+        if self.units is None:
+            self.units = journals.UnitQueue(self._context, self._running, self._wake)
+        return self.units.journal(step, known)
+
+    def start(
+        self,
+        state: State,
+        steps: tuple[RunStep, ...],
+        traceparent: str,
+        known: Mapping[str, KnownUnits] = NO_UNITS,
+    ) -> bool:
         """Start what fits. True when something is ready that only another invocation has time for.
 
         The first steps of an invocation always start: one that needs more than this invocation has needs more
@@ -151,7 +170,8 @@ class InFlight:
             else:
                 spent: list[Decimal] = []
                 usage: list[Usage] = []
-                attempt = self._steps.run(state, step, traceparent, spent, usage)
+                journal = LazyJournal(self._journal, step, known.get(step.slot))
+                attempt = self._steps.run(state, step, traceparent, spent, usage, journal)
                 task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
                 task.add_done_callback(self._wake)
                 self._running[step.slot] = _RunningAttempt(step, now, spent, usage, task)
@@ -166,15 +186,15 @@ class InFlight:
         """Wait until a step is done, there may be room for another, or the time has come."""
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
-        if not any(one.task.done() for one in self._running.values()):
+        if not self.units and not any(one.task.done() for one in self._running.values()):
             self._woken = asyncio.get_running_loop().create_future()
             try:
                 await self._alarm.within(left, self._woken)
             except Overdue:
                 return
 
-    def _wake(self, _: asyncio.Task[Outcome]) -> None:
-        """Wake the waiter: a running attempt is done."""
+    def _wake(self, _: asyncio.Task[Outcome] | None = None) -> None:
+        """Wake the waiter: a running attempt is done, or a unit of one."""
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
@@ -182,10 +202,12 @@ class InFlight:
         """Return the outcomes of all steps that are done.
         An engine fault inside a step comes out of `check`.
         """
-        outcomes = []
+        outcomes = [] if self.units is None else self.units.take()
         for one in [one for one in self._running.values() if one.task.done()]:
             step = one.step
             del self._running[step.slot]
+            if self.units is not None:
+                self.units.end(step.slot)
             if one.task.cancelled():
                 failure = Failure("tool_error", "the tool cancelled itself", step.node.name)
                 outcomes.append(replace(self._interrupted(one), failure=failure))
@@ -304,6 +326,8 @@ class InFlight:
         cancelled = [self._running.pop(slot) for slot in slots]
         for one in cancelled:
             one.task.cancel()
+            if self.units is not None:
+                self.units.end(one.step.slot)
             one.task.remove_done_callback(self._wake)
             one.task.add_done_callback(_retrieve)
         self._cancelled += cancelled
@@ -314,7 +338,7 @@ class InFlight:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
     def _costs_of(self, ended: Sequence[_RunningAttempt]) -> list[Outcome]:
-        """Return the costs of these cancelled attempts, and forget them: the log records them once."""
+        """Return the costs of these cancelled attempts, and forget them: the log has them once."""
         self._cancelled = [one for one in self._cancelled if one not in ended]
         return spent_by(map(self._outcome_of, ended))
 
@@ -335,31 +359,11 @@ class InFlight:
         )
 
 
-def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Return the costs and notices of attempts whose results the saga no longer needs."""
-    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
-
-
-def undecided_outcome(outcome: Outcome) -> Outcome:
-    """Return the outcome in place of one that a fault keeps from being decided: the attempt has spent,
-    and runs again.
-    """
-    left = {
-        "cost": max(outcome.cost, 0),
-        "assumed": max(outcome.assumed, 0),
-    }  # what was given back is given back by the next
-    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT, **left)
-
-
 def _may_matter(one: _RunningAttempt) -> bool:
     """Return true if the log must record an attempt that did not finish."""
     by_another = one.step.way is not None and bool(one.step.way.tool)
-    return bool(one.spent) or by_another or _may_stand(one)
-
-
-def _may_stand(one: _RunningAttempt) -> bool:
-    """Return true if it may have done a once-only effect, or a reversible one."""
-    return one.step.node.effect == ONCE or one.step.reversible
+    may_stand = one.step.node.effect == ONCE or one.step.reversible
+    return bool(one.spent) or by_another or may_stand
 
 
 def _result_of(one: _RunningAttempt) -> Outcome | None:
@@ -600,7 +604,10 @@ class StepStarter:
 
     async def perform(self, run: Run, command: RunSteps) -> bool:
         state = run.history.state
-        if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
+        known = NO_UNITS
+        if state.journals:
+            known = await journals.read_known(run.history, self._p.blobs, self._p.call, command.steps)
+        if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent), known):
             run.wants_more = True
         for step in command.steps:
             run.began[step.slot] = state.version

@@ -31,7 +31,7 @@ from baton.core.log.state import Origin, State
 from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
-from baton.ports import Blocked, Performer, StepContext, StepFailure
+from baton.ports import Blocked, Performer, StepContext, StepFailure, UnitLog
 from baton.ports.log import period_of, reference_of
 from baton.runtime.invocation.context import InvocationContext
 
@@ -324,6 +324,20 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 """Codes that the claim itself raises: another attempt holds it, or a person has to find out the outcome."""
 
 
+class LazyJournal(msgspec.Struct, eq=False):
+    """The journal of an attempt, made when its tool names the first unit. `known`: the units in the log."""
+
+    make: Callable[[RunStep, Any], UnitLog]
+    step: RunStep
+    known: Any = None
+    made: UnitLog | None = None
+
+    def __call__(self) -> UnitLog:
+        if self.made is None:
+            self.made = self.make(self.step, self.known)
+        return self.made
+
+
 class AttemptInput(msgspec.Struct, eq=False):
     """Input of one attempt: the step, its saga, its start, and places to note what it spends and what blocks
     it.
@@ -334,7 +348,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     a call of it. `given`: the arguments that the tool got, if they are not the step's; `key`: that of the
     call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it; `is_paid`: its
     ledger knows of it; `is_settled`: the ledger has been told what it has cost. `acted`: it has failed, and
-    the tool reports that it has acted, or has done a part of it.
+    the tool reports that it has acted, or has done a part of it. `journal`: for the units of its work.
     """
 
     state: State
@@ -358,6 +372,14 @@ class AttemptInput(msgspec.Struct, eq=False):
     is_paid: bool = True
     is_settled: bool = False
     acted: bool = False
+    journal: LazyJournal | None = None
+
+    @property
+    def has_units(self) -> bool:
+        """True if the log has a unit of its step, or is about to."""
+        return self.step.slot in self.state.journals or (
+            self.journal is not None and self.journal.made is not None and self.journal.made.has_units
+        )
 
 
 def stopped_outcome(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:

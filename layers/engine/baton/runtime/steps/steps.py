@@ -37,6 +37,7 @@ from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.invocation.attempt import (
     AttemptInput,
     Bill,
+    LazyJournal,
     UnknownOutcome,
     Values,
     carry_out,
@@ -320,6 +321,7 @@ class Steps:
         traceparent: str,
         spent: list[Decimal],
         usage: list[Usage] | None = None,
+        journal: LazyJournal | None = None,
     ) -> Outcome:
         """Run one attempt and return its outcome.
         Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
@@ -343,12 +345,18 @@ class Steps:
             said = own or (spec.breaker if spec is not None else "")
             if target := breakers.target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
-                attempt = partial(self._attempted, state, step, traceparent, bill, spec)
+                attempt = partial(self._attempted, state, step, traceparent, bill, spec, journal)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
-        return await self._attempted(state, step, traceparent, bill, spec)
+        return await self._attempted(state, step, traceparent, bill, spec, journal)
 
     async def _attempted(
-        self, state: State, step: RunStep, traceparent: str, bill: Bill, spec: ToolSpec | None
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        bill: Bill,
+        spec: ToolSpec | None,
+        journal: LazyJournal | None,
     ) -> Outcome:
         """Make the attempt and return its outcome, as `run` does."""
         spent, usage = bill
@@ -378,6 +386,7 @@ class Steps:
                 usage=usage,
                 is_free=is_free,
                 is_paid=is_paid,
+                journal=journal,
             )
             return await self._begun(one)
         except Unapproved as refusal:
@@ -523,7 +532,8 @@ class Steps:
         except StepFailure as error:
             is_told = bool(one.step.place.scope) or one.step.reversible
             is_once = one.spec is not None and one.spec.effect == ONCE
-            one.acted = error.happened is True and is_told and not is_once
+            acted = error.happened is True or (error.happened is None and one.has_units)
+            one.acted = acted and is_told and not is_once
             # What a tool says may quote what it was told by others, keys and passwords among it.
             failure = Failure(
                 error.code,
@@ -681,4 +691,5 @@ class Steps:
             usage=one.usage,
             callback_token=one.token,
             callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
+            units=one.journal,
         )

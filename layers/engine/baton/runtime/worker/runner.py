@@ -28,7 +28,7 @@ from baton.core.decide.decision import (
     StopSteps,
     TendChildren,
 )
-from baton.core.decide.outcomes import Outcome, refused_rows
+from baton.core.decide.outcomes import Outcome, refused_rows, spent_by, undecided_outcome
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
@@ -50,8 +50,6 @@ from baton.runtime.engine.run import (
     StepStopper,
     Superseded,
     ValueFetcher,
-    spent_by,
-    undecided_outcome,
 )
 from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
@@ -460,6 +458,8 @@ class Runner:
         if run.early:
             run.outcomes += run.ahead
             run.early, run.ahead = set(), []
+        if run.attempts.units is not None:
+            run.attempts.units.recorded(facts)
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
@@ -601,7 +601,11 @@ def _pure_next(advance: Advance) -> tuple[RunStep, ...] | None:
     run = commands[0]
     if len(commands) > 1 or not isinstance(run, RunSteps):
         return None
-    is_pure = all(step.node.is_pure and step.way is None and not step.hooks for step in run.steps)
+    journals = advance.state.journals
+    is_pure = all(
+        step.node.is_pure and step.way is None and not step.hooks and step.slot not in journals
+        for step in run.steps
+    )
     return run.steps if is_pure else None
 
 

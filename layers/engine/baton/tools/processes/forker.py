@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -30,10 +31,19 @@ import msgspec
 
 from baton.core.expressions import nearest, with_hint
 from baton.core.failures import sanitised
+from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
-from baton.tools.perform import bind, evidence_for, plain_json, tool_failure, traceback_of, utf8_text
+from baton.tools.perform import (
+    bind,
+    evidence_for,
+    plain_json,
+    tool_failure,
+    traceback_of,
+    utf8_text,
+    with_journal,
+)
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
 from baton.tools.standard import load_app
@@ -48,7 +58,8 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._decoder = wire.Decoder(wire.LONGEST)  # the worker's arguments are the engine's business
-        self._lock = threading.Lock()
+        self._lock, self._asking = threading.Lock(), threading.Lock()
+        self._is_called = False
         self._pid = os.getpid()
         self.call = 0
 
@@ -57,12 +68,35 @@ class Channel:
             with self._lock:  # a tool may have threads
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
+    def ask(self, tag: int, data: bytes) -> Any:
+        """Return what the worker answers, as JSON. Raises `StepFailure`; `EOFError` if it never will."""
+        with self._asking:
+            if not self._is_called or os.getpid() != self._pid:
+                text = "a unit is named by the call of the tool, not by what it has started and left behind"
+                raise StepFailure(TOOL_DEFECT, text)
+            self.send(tag, data)
+            answer = json.loads(self._receive(wire.ANSWER))
+        if answer["refused"] is not None:
+            raise StepFailure(*answer["refused"])
+        return answer["value"]
+
+    def end(self) -> None:
+        """Answer no question of the call any more, which is over: the next frame is the next call."""
+        with self._asking:
+            self._is_called = False
+
     def receive(self) -> bytes:
         """Return the next call. Raises `EOFError` when there will be none."""
+        data = self._receive(wire.CALL)
+        self._is_called = True
+        return data
+
+    def _receive(self, tag: int) -> bytes:
         while data := self._connection.recv(_CHUNK):
             for frame in self._decoder.feed(data):
-                self.call = frame.call
-                return frame.data
+                if frame.tag == tag:
+                    self.call = frame.call
+                    return frame.data
         raise EOFError
 
 
@@ -106,6 +140,28 @@ class _Spent(list[Decimal]):
         self._channel.send(wire.SPENT, str(amount).encode())
 
 
+class _Units:
+    """The `UnitLog` of a call, which the worker keeps."""
+
+    def __init__(self, channel: Channel, most_bytes: int) -> None:
+        self._channel, self._most_bytes = channel, most_bytes
+        self._known: dict[str, Any] = channel.ask(wire.UNITS, b"")
+        self.has_units = bool(self._known)
+
+    def recorded(self) -> Mapping[str, Any]:
+        return self._known
+
+    def check(self, name: str) -> None:
+        self._channel.ask(wire.UNITS, json.dumps({"name": name}).encode())
+
+    async def record(self, name: str, key: str, result: Any) -> None:
+        data = json.dumps({"name": name, "key": key, "result": result}, ensure_ascii=False).encode()
+        if len(data) > self._most_bytes + len(name) + len(key) + 100:
+            text = f"the result of the unit `{name}` is larger than {self._most_bytes} bytes"
+            raise StepFailure("result_too_large", text)
+        self._channel.ask(wire.UNIT, data)
+
+
 def import_app(app: str) -> str:
     """Declare the app's tools. Return what went wrong, or an empty text."""
     try:
@@ -128,6 +184,7 @@ def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool)
     with suppress(EOFError, ConnectionError):
         while True:
             tag, data = _answer(channel, app, channel.receive())
+            channel.end()
             for stream in (sys.stdout, sys.stderr):  # the last words may be the ones that matter
                 with suppress(Exception):
                     stream.flush()
@@ -146,9 +203,15 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         hint = f"importing `{app}` in a process of its own does not declare it: do so at the top of a module"
         missing = with_hint(f"there is no tool `{name}`: {hint}", nearest(name, REGISTRY))
         return _failure(StepFailure("tool_missing", missing))
-    context = StepContext(**{**told, "iteration": tuple(told["iteration"])}, spent=_Spent(channel))
+    context = StepContext(
+        **{**told, "iteration": tuple(told["iteration"])},
+        spent=_Spent(channel),
+        units=partial(_Units, channel, call["result_bytes"]),
+    )
     try:
-        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], context)))
+        value = plain_json(
+            tool, tool.function(**bind(tool, call["arguments"], with_journal(context, name, None)))
+        )
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
         return wire.NO_ROOM, utf8_text(str(error)[: wire.MAX_TEXT]).encode()

@@ -185,7 +185,8 @@ class Helpers:
 
     def _request(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> bytes:
         told = {name: getattr(context, name) for name in context.__struct_fields__}
-        del told["rows"], told["spent"], told["blocked"]  # they come back, or are of the loop
+        for name in _NOT_TOLD:
+            del told[name]
         request = {
             "tool": tool,
             "arguments": arguments,
@@ -195,6 +196,10 @@ class Helpers:
             "result_bytes": self._result_bytes,
         }
         return json.dumps(request).encode()
+
+
+_NOT_TOLD = ("rows", "spent", "blocked", "units", "journal")
+"""Fields of a context that come back, or belong to the loop."""
 
 
 class _Lost(Exception):
@@ -217,6 +222,7 @@ class _Helper:
         self._context: StepContext | None = None
         self._end: wire.Frame | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._answering: asyncio.Task[None] | None = None
 
     @property
     def has_started(self) -> bool:
@@ -286,13 +292,37 @@ class _Helper:
             _write(json.loads(frame.data), where(self._tool, context) if context is not None else {})
         elif frame.tag == wire.SPENT and context is not None:
             context.spent.append(Decimal(frame.data.decode()))
+        elif frame.tag in (wire.UNITS, wire.UNIT) and context is not None:
+            self._answering = asyncio.create_task(self._answer(frame, context))
         elif frame.tag in wire.ENDS and context is not None:
             self._end = frame
+
+    async def _answer(self, frame: wire.Frame, context: StepContext) -> None:
+        """Answer a question about the journal: the helper waits, and goes on with nothing else."""
+        asked, value, refused = json.loads(frame.data or b"{}"), None, None
+        try:
+            if context.units is None:
+                raise StepFailure("tool_error", "this context has no journal: no worker runs the tool")
+            units = context.units()
+            if frame.tag == wire.UNIT:
+                await units.record(asked["name"], asked["key"], asked["result"])
+            elif asked:
+                units.check(asked["name"])
+            else:
+                value = units.recorded()
+        except StepFailure as failure:
+            refused = failure.code, failure.message
+        answer = json.dumps({"value": value, "refused": refused}, ensure_ascii=False, default=dict).encode()
+        with suppress(OSError):  # it has gone, which its life says
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(self._calls, wire.encode(wire.ANSWER, frame.call, answer))
 
     # ---- its end
 
     def kill(self) -> None:
         """Close this end of its life line; the process that holds the other end kills it."""
+        if self._answering is not None:
+            self._answering.cancel()
         with suppress(OSError):
             self._life.shutdown(socket.SHUT_WR)
 

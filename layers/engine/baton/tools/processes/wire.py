@@ -14,6 +14,10 @@ BROKEN: Final = 3
 # During a call, any number of these …
 LOG: Final = 4
 SPENT: Final = 5
+# … of questions about the journal, each with its ANSWER by the worker before the next …
+UNITS: Final = 9
+UNIT: Final = 10
+ANSWER: Final = 11
 # … and at its end one of these.
 VALUE: Final = 6
 FAILURE: Final = 7
@@ -57,7 +61,7 @@ class Decoder:
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
             tag, call, length = _HEADER.unpack_from(self._buffer)
-            if length > self._most or not CALL <= tag <= NO_ROOM:
+            if length > self._most or not CALL <= tag <= ANSWER:
                 raise InvalidFrame(f"a frame of tag {tag} with {length} bytes")
             end = _HEADER.size + length
             if len(self._buffer) < end:

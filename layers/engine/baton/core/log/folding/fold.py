@@ -53,6 +53,7 @@ from baton.core.log.folding.received import (
     heartbeat_heard,
     not_taken,
     signal_received,
+    unit_recorded,
     useful,
     without_running,
 )
@@ -216,6 +217,7 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.Operati
         "open",
         "approved",
         "items",
+        "journals",
         "begun",
         "first_started_at",
         "failing",
@@ -412,6 +414,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.NoticeDue: notice_due,
         ev.NoticesSent: notices_sent,
         ev.StepInterrupted: fold_interrupted,
+        ev.UnitRecorded: unit_recorded,
         ev.NodeSkipped: _skipped,
         ev.JoinFired: join_fired,
         ev.NodeAdmitted: fold_admitted,

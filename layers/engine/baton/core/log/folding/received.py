@@ -20,7 +20,7 @@ from baton.core.log.records import Child, Shown
 from baton.core.log.scopes import Replanning, is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import FAULT, FORK_KEY, KEYS_REMEMBERED, Recovery, Signal, State, without
-from baton.core.log.work import Callback, Open
+from baton.core.log.work import Callback, Journal, Open
 from baton.core.models.usage import Usage
 
 
@@ -274,12 +274,31 @@ def fold_revived(state: State, e: ev.Revived) -> State:
     )
 
 
+def unit_recorded(state: State, e: ev.UnitRecorded) -> State:
+    """Record a unit of a step's work. The step comes further: the crashes before are forgotten."""
+    slot = e.slot
+    if slot not in state.tokens:
+        return state
+    before, recovery = state.journals.get(slot, _NO_JOURNAL), state.recovery
+    journal = Journal(state.version + 1, before.units + 1, before.size + e.size)
+    if recovery.consecutive_crashes or recovery.interruptions or recovery.deaths:
+        recovery = replace(
+            recovery,
+            consecutive_crashes=0,
+            interruptions=_without(recovery.interruptions, slot),
+            deaths=_without(recovery.deaths, slot),
+        )
+    return replace(state, journals={**state.journals, slot: journal}, recovery=recovery)
+
+
 def gave_up(state: State, e: ev.GaveUp) -> State:
     """Return the state unchanged: interrupted steps were recorded before, as if the lease had been
     released.
     """
     return state
 
+
+_NO_JOURNAL = Journal()
 
 MOST, WINDOW_MS = 3, 60_000
 """More than `MOST` corrections within `WINDOW_MS` milliseconds open the breaker."""

@@ -251,7 +251,9 @@ def _gone(state: State, slot: str, **undo: Any) -> State:
     work = undo.pop("work", state.undo.work)
     news: dict[str, Any] = {
         name: without(getattr(state, name), (slot,))
-        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing", "held")
+        for name in (
+            *("tokens", "open", "approved", "begun", "first_started_at", "failing", "held", "journals"),
+        )
     }
     work = replace(work, steps=without(work.steps, (slot,)))
     return replace(

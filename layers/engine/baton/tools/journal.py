@@ -1,0 +1,170 @@
+"""The journal of one call of a tool: names, keys and types of the units of its work (`context.once`).
+
+Who records a unit is behind the port `UnitLog`: the worker of the saga, which a helper process asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+import typing
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from pydantic import PydanticSchemaGenerationError, TypeAdapter
+
+from baton.core.failures import sanitised
+from baton.core.failures.codes import TOOL_DEFECT
+from baton.ports import StepContext, StepFailure, UnitLog
+
+LONGEST_NAME: Final = 100
+_encode = msgspec.json.Encoder().encode
+_MISSING: Final = object()
+
+
+ToJson: TypeAlias = Callable[[str, TypeAdapter[Any], Any], Any]
+"""Function that returns a value of a type, by the name of what has returned it, as JSON types."""
+
+
+class Journal:
+    """`loop`: that of the worker, which runs in the `thread`; None in a helper process, where nothing is
+    awaited.
+    """
+
+    def __init__(
+        self,
+        units: UnitLog,
+        tool: str,
+        context: StepContext,
+        loop: asyncio.AbstractEventLoop | None,
+        thread: int,
+        json_of: ToJson,
+    ) -> None:
+        self._units, self._tool, self._context = units, tool, context
+        self._loop, self._thread, self._json_of = loop, thread, json_of
+        self._counts = Counter[str]()
+
+    async def once(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once`."""
+        unit = self._next(name, function)
+        if (known := unit.known()) is not _MISSING:
+            return known
+        value = function()
+        if inspect.isawaitable(value):
+            value = await value
+        result = unit.json(value)
+        record = self._units.record(unit.name, unit.key, result)
+        if self._loop is asyncio.get_running_loop():
+            await record
+        else:
+            self._wait(record)
+        return unit.typed(result)
+
+    def once_sync(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `StepContext.once_sync`."""
+        if threading.get_ident() == self._thread:
+            text = f"`once_sync({name!r}, …)` would block the event loop; in an `async` tool write `await context.once`"
+            raise _misused(text)
+        unit = self._next(name, function)
+        if (known := unit.known()) is not _MISSING:
+            return known
+        value = function()
+        if inspect.isawaitable(value):
+            close = getattr(value, "close", None)
+            if close is not None:
+                close()
+            raise _misused(
+                f"the function of `once_sync({name!r}, …)` is `async`; only `await context.once` takes one"
+            )
+        result = unit.json(value)
+        self._wait(self._units.record(unit.name, unit.key, result))
+        return unit.typed(result)
+
+    def _next(self, name: str, function: Callable[[], Any]) -> _Unit:
+        """Return the next unit of this name. Raises `StepFailure`."""
+        if type(name) is not str or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+            raise _misused(
+                f"{name!r:.200} names no unit: write a text of 1 to {LONGEST_NAME} characters in one line"
+            )
+        if sanitised(name) != name:
+            raise _misused("the name of a unit has what looks like a secret")
+        self._counts[name] += 1
+        number = self._counts[name]
+        place = name if number == 1 else f"{name}#{number}"
+        key = self._context.key(f"{self._tool}/{place}")
+        unit = _Unit(place, key, f"{self._tool}: {place}", function, self._units, self._json_of)
+        if unit.key not in self._units.recorded():
+            self._units.check(place)
+        return unit
+
+    def _wait(self, record: Coroutine[Any, Any, None]) -> None:
+        """Wait in this thread until the log has the unit."""
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(record, self._loop).result()
+            return
+        try:
+            record.send(None)
+        except StopIteration:
+            return
+        raise AssertionError("a helper process waits for its worker without a loop")
+
+
+class _Unit:
+    def __init__(
+        self,
+        name: str,
+        key: str,
+        what: str,
+        function: Callable[[], Any],
+        units: UnitLog,
+        json_of: ToJson,
+    ) -> None:
+        self.name, self.key, self._what = name, key, what
+        self._adapter = _adapter_of(function, what)
+        self._units, self._json_of = units, json_of
+
+    def known(self) -> Any:
+        """Return the recorded result, or `_MISSING`."""
+        found = self._units.recorded().get(self.key, _MISSING)
+        return found if found is _MISSING else self.typed(found)
+
+    def json(self, value: Any) -> Any:
+        """Return a new result as JSON types. Raises `StepFailure`."""
+        try:
+            return self._json_of(self._what, self._adapter, value)
+        except StepFailure as error:
+            raise _misused(error.message) from error
+
+    def typed(self, result: Any) -> Any:
+        """Return a result as the type of the function's hint: the same in each attempt."""
+        try:
+            return self._adapter.validate_json(_encode(result))
+        except ValueError as error:
+            raise _misused(f"`{self._what}` has recorded what its hints do not allow now: {error}") from error
+
+
+def _misused(text: str) -> StepFailure:
+    return StepFailure(TOOL_DEFECT, text)
+
+
+def _adapter_of(function: Callable[[], Any], what: str) -> TypeAdapter[Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        hint = typing.get_type_hints(function, include_extras=True).get("return", Any)
+    except (NameError, TypeError, SyntaxError):
+        hint = Any  # of a class inside of a function: nothing is known of it here
+    try:
+        return _known_adapter(hint) if isinstance(hint, Hashable) else TypeAdapter(hint)
+    except PydanticSchemaGenerationError as error:
+        raise _misused(f"`{what}`: no JSON for the type that its function returns: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _known_adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint)
