@@ -20,10 +20,15 @@ _cold = [True]
 
 
 def handler(event: dict[str, Any], context: Any) -> Any:
-    """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}]}`."""
+    """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}], "until": ms}`.
+
+    `until`: the time by which another version of this code expects the answer.
+    """
     now = _engine.clock.now()
+    deadline = now + context.get_remaining_time_in_millis()
+    deadline = min(deadline, event.get("until", deadline))
     name = f"{context.aws_request_id}.{_engine.entropy.token(24)}"
-    invocation = Invocation(name, now, now + context.get_remaining_time_in_millis(), _cold[0])
+    invocation = Invocation(name, now, deadline, _cold[0])
     _cold[0] = False
     if "wakes" in event:
         deliveries = [Delivery(str(i), json.dumps(wake)) for i, wake in enumerate(event["wakes"])]

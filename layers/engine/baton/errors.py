@@ -202,6 +202,10 @@ class RowsRefused(EngineFault):
     """The table rejects the rows of a step permanently. The runner records a failure of that step."""
 
 
+class VersionGone(EngineFault):
+    """The version of the worker's code does not exist any more."""
+
+
 class SandboxUnavailable(EngineFault):
     """No process can be started for the code of a condition: the sandbox's program is missing or does not
     run.

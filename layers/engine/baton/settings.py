@@ -24,6 +24,7 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
+    FunctionCode,
     LastResort,
     Lifetime,
     Limits,
@@ -168,7 +169,18 @@ class ApiSettings(Callers, SignIn, Sagas, SignalLimits, Estimates, Settings):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
-    Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Code, Settings
+    Sagas,
+    Outside,
+    Channels,
+    Tracing,
+    Execution,
+    Failing,
+    Effects,
+    Liveness,
+    People,
+    FunctionCode,
+    Code,
+    Settings,
 ):
     """Settings of the worker function."""
 
@@ -227,6 +239,12 @@ def runtime_api() -> str:
     not use it.
     """
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
+
+
+def code_version() -> str:
+    """Return the version of this function's code, as Lambda numbers it; empty where it has none."""
+    version = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "")
+    return version if version.isdecimal() else ""
 
 
 def local_key(kind: str, name: str) -> str:

@@ -20,7 +20,7 @@ from baton.adapters.discreet import add_secret_filter
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.queues import LambdaInvoker, SqsDeadLetters, SqsQueue
+from baton.adapters.queues import LambdaInvoker, LambdaVersions, SqsDeadLetters, SqsQueue
 from baton.adapters.s3 import S3Blobs, S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.core import deployment
@@ -45,6 +45,7 @@ __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_sign
 
 # Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
 AT_ONCE = 2
+VERSIONS_AT_ONCE = 8  # invocations of other versions of the code that an invocation waits for
 _KEYS_AT_ONCE = 4  # credentials of a kind that are read at a time
 
 
@@ -72,11 +73,12 @@ def _engine(
     from baton.runtime.engine.parts import Engine
 
     _log_to_stdout(config.log_level)
+    limits = replace(Limits.of(config), code_version=settings.code_version())
     engine = Engine.on(
         store,
         blobs,
         SystemClock(),
-        Limits.of(config),
+        limits,
         entropy=SystemEntropy(),
         offload=Threads(),
         performer=performer,
@@ -271,7 +273,8 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
-    engine = replace(engine, functions=ApplicationFunctions(registry))
+    versions = LambdaVersions(later(lambda: aws.patient_lambda), config.worker, Threads(VERSIONS_AT_ONCE))
+    engine = replace(engine, functions=ApplicationFunctions(registry), versions=versions)
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
         engine = _traced(engine, config)

@@ -344,6 +344,24 @@ class Estimates:
     ] = 1_024
 
 
+NEWEST, PINNED = "newest", "pinned"
+"""Choices of the code with which a workflow function goes on after a deploy."""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class FunctionCode:
+    """Code of workflow functions."""
+
+    function_code: Annotated[
+        str,
+        Meta(
+            pattern=f"^({NEWEST}|{PINNED})$",
+            description="Code with which a saga of a workflow function goes on after a deploy: the `newest`, or `pinned`, "
+            "the code that it began with.",
+        ),
+    ] = NEWEST
+
+
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Code:
     """Identity of the deployed code."""
@@ -373,6 +391,7 @@ class Limits(
     Tenants,
     Stores,
     Estimates,
+    FunctionCode,
     Code,
 ):
     """All limits of a deployment: the sections above, and constants. Times in ms, sizes in bytes.
@@ -396,6 +415,7 @@ class Limits(
     again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: how
     long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the
     PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
+    code_version: that of this process's code, empty where code has no versions.
     """
 
     start_due_ms: int = 60_000
@@ -423,6 +443,7 @@ class Limits(
     snapshot_blob_bytes: int = 65_536
     snapshot_ms: int = 2_000
     compile_ms: int = 2_000
+    code_version: str = ""
 
     def __post_init__(self) -> None:
         if self.store_pause_first_ms > self.store_pause_longest_ms:
@@ -432,6 +453,11 @@ class Limits(
                 raise ValueError(
                     f"retention_days must be longer than {look}: no saga expires before it is looked at"
                 )
+
+    @property
+    def pins(self) -> str:
+        """Version of the code with which a workflow function stays that begins here; empty: with none."""
+        return self.code_version if self.function_code == PINNED else ""
 
     def within(self, item_bytes: int) -> Limits:
         """Return the limits for a store whose items have at most `item_bytes` bytes.

@@ -59,6 +59,7 @@ from baton.ports.process import (
     Sandbox,
     StepContext,
     StepFailure,
+    Versions,
     Watch,
     tenant_of,
 )
@@ -72,5 +73,5 @@ __all__ = [
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",
-    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "Wake", "Watch", "tenant_of",
+    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "Versions", "Wake", "Watch", "tenant_of",
 ]  # fmt: skip

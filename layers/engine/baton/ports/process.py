@@ -232,6 +232,17 @@ class DeadLetters(Protocol):
     def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None: ...
 
 
+class Versions(Protocol):
+    """Versions of the worker's code, each of which can be invoked."""
+
+    async def run(self, version: str, messages: Sequence[Message], until: int) -> Sequence[int]:
+        """Run one invocation of a version for these wakes, which ends by `until`, and wait for its end.
+
+        Return the positions of the wakes that have to come again. Raises `VersionGone`, engine faults.
+        """
+        ...
+
+
 class Invoker(Protocol):
     """Starter of worker invocations, without any queue."""
 

@@ -55,7 +55,8 @@ class FunctionKind(TaskKind):
             work = context.state.open[at.place.owner]
             assert isinstance(work, RunningFunction), "nothing else has operations"
             raise UnfitError(_not_listed(_parts(at.node), work.asked[at.place.item].tool))
-        return Opened(ev.FunctionBegan(**at.place.fields, given=context.value(at), at=context.now))
+        given, version = context.value(at), _parts(at.node).code_version
+        return Opened(ev.FunctionBegan(**at.place.fields, given=given, at=context.now, code_version=version))
 
     def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
         """Return the arguments of an operation."""

@@ -28,6 +28,7 @@ from baton.ports import (
     SagaRef,
     Sandbox,
     Store,
+    Versions,
     Watch,
 )
 from baton.runtime.invocation.attempt import Values
@@ -58,12 +59,14 @@ if TYPE_CHECKING:
     from baton.runtime.starting.start import Room
     from baton.runtime.steps import breaking
     from baton.runtime.steps.breaking import LocalBreaker
+    from baton.runtime.worker import pinned
 else:
     breakers = OnDemand("baton.core.failures.breakers")
     links = OnDemand("baton.runtime.people.links")
     children = OnDemand("baton.runtime.starting.children")
     start = OnDemand("baton.runtime.starting.start")
     breaking = OnDemand("baton.runtime.steps.breaking")
+    pinned = OnDemand("baton.runtime.worker.pinned")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,8 @@ class Engine:
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
     functions: WorkflowFunctions | None = None
     """Workflows of the application that are Python functions; None: none."""
+    versions: Versions | None = None
+    """Versions of the worker's code; None: it has none."""
     models: Models | None = None
     """Models that may be called; None: none."""
     spans: Spans | None = None
@@ -278,6 +283,13 @@ class InvocationScope:
     @cached_property
     def children(self) -> children.Children:
         return children.Children(self.context, self.catalog, self.starter)
+
+    @cached_property
+    def hand_over(self) -> pinned.HandOver:
+        """Wakes for other versions of the code, loaded with the first."""
+        versions = self._engine.versions
+        assert versions is not None, "a saga stays with a version, so there are versions"
+        return pinned.HandOver(versions, self.call.deadline)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""
