@@ -45,8 +45,10 @@ from baton.ports.process import (
     UNKNOWN,
     Blocked,
     Clock,
+    CodeVersion,
     DeadLetters,
     DeadMessageCause,
+    DeployedVersions,
     Entropy,
     Invoker,
     Message,
@@ -68,8 +70,8 @@ from baton.ports.store import Store
 
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
-    "BudgetAnswer", "Budgets", "Clock", "DeadLetters", "DeadMessageCause", "Definition", "Definitions",
-    "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
+    "BudgetAnswer", "Budgets", "Clock", "CodeVersion", "DeadLetters", "DeadMessageCause", "Definition",
+    "Definitions", "DeployedVersions", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",

@@ -243,6 +243,28 @@ class Versions(Protocol):
         ...
 
 
+class CodeVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version of the worker's code: its number, when it was published, and true if it is the newest one,
+    with which sagas begin.
+    """
+
+    version: str
+    at: int
+    is_newest: bool = False
+
+
+class DeployedVersions(Protocol):
+    """Versions of the worker's code in a deployment, for an operator."""
+
+    def listed(self) -> Sequence[CodeVersion]:
+        """Return the versions that exist, the oldest first."""
+        ...
+
+    def delete(self, version: str) -> None:
+        """Delete a version. One that does not exist is no error."""
+        ...
+
+
 class Invoker(Protocol):
     """Starter of worker invocations, without any queue."""
 
