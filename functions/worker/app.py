@@ -22,7 +22,7 @@ _cold = [True]
 def handler(event: dict[str, Any], context: Any) -> Any:
     """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}], "until": ms}`.
 
-    `until`: the time by which another version of this code expects the answer.
+    `until`: the time by which a worker of other code expects the answer.
     """
     now = _engine.clock.now()
     deadline = now + context.get_remaining_time_in_millis()

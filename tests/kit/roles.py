@@ -20,7 +20,7 @@ import msgspec
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.folding.received import CALLBACK, CallbackReport
 from baton.core.log.questions import Answer, answer_key
-from baton.errors import NotAllowedNow, NotFound, Throttled, VersionGone
+from baton.errors import CodeGone, NotAllowedNow, NotFound, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.requests.service import Service
@@ -203,7 +203,7 @@ class DirectInvoker:
         self._world.spawn(self._world.work(list(messages)))
 
 
-class InvokedVersions:
+class InvokedBuilds:
     """Lambda's synchronous invoke of a version, for the process that waits."""
 
     def __init__(self, process: Process) -> None:
@@ -215,7 +215,7 @@ class InvokedVersions:
         if world.outage_of("lambda") == REFUSES:
             raise Throttled("not now")
         if version not in world.versions:
-            raise VersionGone(f"version {version} does not exist")
+            raise CodeGone(f"build {version} is not there")
         invocation = asyncio.ensure_future(world.work(messages, version=version, until=until))
         world.spawn(invocation)
         again = await asyncio.shield(invocation)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.log.folding import fold
-from baton.runtime import versions
+from baton.runtime import builds
 from baton.runtime.log.lease import EXPIRED, Leases
 from baton.runtime.worker.runner import Runner
 from tests.kit.bugs import replaced
@@ -54,6 +54,6 @@ def a_version_with_sagas_counts_as_drained() -> Iterator[None]:
         found.clear()
         return found, is_unsure
 
-    real = versions.VersionKeeper._count
-    with replaced(versions.VersionKeeper, "_count", count):
+    real = builds.BuildKeeper._count
+    with replaced(builds.BuildKeeper, "_count", count):
         yield

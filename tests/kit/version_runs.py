@@ -16,9 +16,8 @@ from baton import WorkflowContext, tool, workflow
 from baton.core.limits import PINNED, Limits
 from baton.core.log import events as ev
 from baton.errors import EngineFault
-from baton.ports import CodeVersion, SagaRef
-from baton.runtime.mending import ROLLING_MS
-from baton.runtime.versions import VersionKeeper
+from baton.ports import CodeBuild, SagaRef
+from baton.runtime.builds import SETTLED_MS, BuildKeeper
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.corpus import patiently
@@ -31,7 +30,7 @@ ENDS, STAYS, CALLED, KEPT = "ends", "stays", "called", "kept"
 """The oracles: each saga completes; by the code that it began with; no step is called by other code, or twice with other
 results; a version is there for as long as a saga needs it."""
 BEFORE, AFTER = 4, 2
-LATER_S = ROLLING_MS / 1_000 + 60
+LATER_S = SETTLED_MS / 1_000 + 60
 
 
 @dataclass
@@ -51,23 +50,25 @@ class Versioned(World):
         self.tools = registry.specs()
         self.published[version] = self.process("clock").clock.now()
 
-    def listed(self) -> Sequence[CodeVersion]:
+    def listed(self) -> tuple[Sequence[CodeBuild], int]:
         newest = next(reversed(self.versions))
-        return [CodeVersion(version=v, at=self.published[v], is_newest=v == newest) for v in self.versions]
+        builds = [CodeBuild(build=one, version=one, is_current=one == newest) for one in self.versions]
+        return builds, self.published[newest]
 
-    def delete(self, version: str) -> None:
+    def delete(self, build: CodeBuild) -> None:
+        version = build.build
         if self.versions.pop(version, None) is not None:
             self.missed += [version for head in self.log.heads() if self._stays(head.ref.id, version)]
 
     def _stays(self, saga: str, version: str) -> bool:
         events = self.events(saga)
-        began = any(isinstance(one, ev.FunctionBegan) and one.code_version == version for one in events)
+        began = any(isinstance(one, ev.FunctionBegan) and one.build == version for one in events)
         return began and not any(isinstance(one, ev.SagaEnded | ev.Parked) for one in events)
 
     async def delete_drained(self) -> None:
         """What `baton versions --delete` does."""
         process = self.process("operator")
-        keeper = VersionKeeper(self.log, self, process.clock, process.offload)
+        keeper = BuildKeeper(self.log, self, process.clock, process.offload)
         with suppress(Crash, EngineFault):
             await keeper.delete_drained()
 

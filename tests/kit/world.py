@@ -53,7 +53,7 @@ from tests.kit.roles import (
     Deed,
     DirectInvoker,
     FreezableWorker,
-    InvokedVersions,
+    InvokedBuilds,
     RememberingService,
     ToolsOf,
 )
@@ -170,7 +170,7 @@ class World:
             offload=process.offload,
             performer=ToolsOf(process, self.code_of(process)),
             models=self._models_of(process),
-            versions=InvokedVersions(process),
+            builds=InvokedBuilds(process),
         )
 
     def code_of(self, process: Process) -> Registry:
@@ -186,7 +186,7 @@ class World:
             self.store,
             self.blobs,
             process.clock,
-            replace(self.limits, code_version=process.home.version),
+            replace(self.limits, build=process.home.version or self.limits.build),
             entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
             performer=ToolsOf(process, registry),
@@ -198,7 +198,7 @@ class World:
             confirm_url=self.confirm_url,
             models=self._models_of(process),
         )
-        return replace(engine, functions=ApplicationFunctions(registry), versions=InvokedVersions(process))
+        return replace(engine, functions=ApplicationFunctions(registry), builds=InvokedBuilds(process))
 
     def process(self, role: str, version: str = "") -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

@@ -202,8 +202,8 @@ class RowsRefused(EngineFault):
     """The table rejects the rows of a step permanently. The runner records a failure of that step."""
 
 
-class VersionGone(EngineFault):
-    """The version of the worker's code does not exist any more."""
+class CodeGone(EngineFault):
+    """A build of the worker's code is not in the deployment any more."""
 
 
 class SandboxUnavailable(EngineFault):

@@ -241,12 +241,6 @@ def runtime_api() -> str:
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
-def code_version() -> str:
-    """Return the version of this function's code, as Lambda numbers it; empty where it has none."""
-    version = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "")
-    return version if version.isdecimal() else ""
-
-
 def local_key(kind: str, name: str) -> str:
     """Return a credential of a local run, empty if none is set."""
     return os.environ.get(local_key_variable(kind, name), "")

@@ -20,7 +20,7 @@ from baton.adapters.discreet import add_secret_filter
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.queues import LambdaInvoker, LambdaVersions, SqsDeadLetters, SqsQueue
+from baton.adapters.queues import LambdaInvoker, SqsDeadLetters, SqsQueue
 from baton.adapters.s3 import S3Blobs, S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.core import deployment
@@ -32,6 +32,7 @@ from baton.runtime.invocation.context import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
+    from baton.ports import Builds
     from baton.ports.models import Models
     from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.engine.parts import Engine
@@ -45,7 +46,7 @@ __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_sign
 
 # Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
 AT_ONCE = 2
-VERSIONS_AT_ONCE = 8  # invocations of other versions of the code that an invocation waits for
+BUILDS_AT_ONCE = 8  # invocations of earlier code that an invocation waits for
 _KEYS_AT_ONCE = 4  # credentials of a kind that are read at a time
 
 
@@ -73,12 +74,11 @@ def _engine(
     from baton.runtime.engine.parts import Engine
 
     _log_to_stdout(config.log_level)
-    limits = replace(Limits.of(config), code_version=settings.code_version())
     engine = Engine.on(
         store,
         blobs,
         SystemClock(),
-        limits,
+        Limits.of(config),
         entropy=SystemEntropy(),
         offload=Threads(),
         performer=performer,
@@ -244,6 +244,12 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
     )
 
 
+def _builds(aws: Aws, worker: str) -> Builds:
+    from baton.adapters.lambda_builds import LambdaBuilds
+
+    return LambdaBuilds(aws.patient_lambda, worker, Threads(BUILDS_AT_ONCE))
+
+
 def make_worker() -> tuple[Worker, Engine]:
     """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
@@ -273,8 +279,8 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
-    versions = LambdaVersions(later(lambda: aws.patient_lambda), config.worker, Threads(VERSIONS_AT_ONCE))
-    engine = replace(engine, functions=ApplicationFunctions(registry), versions=versions)
+    builds = later(partial(_builds, aws, config.worker))
+    engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
         engine = _traced(engine, config)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from baton.adapters.aws import Missing, translated
-from baton.errors import StoreUnavailable, Throttled, VersionGone
-from baton.ports import UNKNOWN, DeadMessageCause, Message, Offload, tenant_of
+from baton.adapters.aws import translated
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import UNKNOWN, DeadMessageCause, Message, tenant_of
 from baton.ports.log import check_delay, xml_text
 
 if TYPE_CHECKING:
@@ -100,31 +100,6 @@ def visible(client: SQSClient, url: str) -> int:
     with translated():
         answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     return int(answer["Attributes"]["ApproximateNumberOfMessages"])
-
-
-class LambdaVersions:
-    """`Versions` of one function. `client`: one that waits as long as an invocation lasts."""
-
-    def __init__(self, client: LambdaClient, function: str, offload: Offload) -> None:
-        self._client = client
-        self._function = function
-        self._offload = offload
-
-    async def run(self, version: str, messages: Sequence[Message], until: int) -> Sequence[int]:
-        return await self._offload(self._run, version, messages, until)
-
-    def _run(self, version: str, messages: Sequence[Message], until: int) -> Sequence[int]:
-        payload = msgspec.json.encode({"wakes": list(messages), "until": until})
-        try:
-            with translated():
-                answer = self._client.invoke(FunctionName=self._function, Qualifier=version, Payload=payload)
-        except Missing as error:
-            raise VersionGone(f"version {version} does not exist") from error
-        said = answer["Payload"].read()
-        if answer.get("FunctionError"):
-            raise StoreUnavailable(f"version {version} has failed: {said[:500].decode(errors='replace')}")
-        failed = msgspec.json.decode(said)["batchItemFailures"]
-        return [int(one["itemIdentifier"]) for one in failed]
 
 
 class LambdaInvoker:

@@ -415,7 +415,6 @@ class Limits(
     again, doubling from first to longest. snapshot_blob: a snapshot with more JSON is a blob. snapshot: how
     long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the
     PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
-    code_version: that of this process's code, empty where code has no versions.
     """
 
     start_due_ms: int = 60_000
@@ -443,7 +442,6 @@ class Limits(
     snapshot_blob_bytes: int = 65_536
     snapshot_ms: int = 2_000
     compile_ms: int = 2_000
-    code_version: str = ""
 
     def __post_init__(self) -> None:
         if self.store_pause_first_ms > self.store_pause_longest_ms:
@@ -456,8 +454,8 @@ class Limits(
 
     @property
     def pins(self) -> str:
-        """Version of the code with which a workflow function stays that begins here; empty: with none."""
-        return self.code_version if self.function_code == PINNED else ""
+        """Build with which a saga of a workflow function stays that begins here; empty: with none."""
+        return self.build if self.function_code == PINNED else ""
 
     def within(self, item_bytes: int) -> Limits:
         """Return the limits for a store whose items have at most `item_bytes` bytes.

@@ -44,11 +44,12 @@ from baton.ports.people import (
 from baton.ports.process import (
     UNKNOWN,
     Blocked,
+    Builds,
     Clock,
-    CodeVersion,
+    CodeBuild,
     DeadLetters,
     DeadMessageCause,
-    DeployedVersions,
+    DeployedBuilds,
     Entropy,
     Invoker,
     Message,
@@ -61,7 +62,6 @@ from baton.ports.process import (
     Sandbox,
     StepContext,
     StepFailure,
-    Versions,
     Watch,
     tenant_of,
 )
@@ -70,10 +70,10 @@ from baton.ports.store import Store
 
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
-    "BudgetAnswer", "Budgets", "Clock", "CodeVersion", "DeadLetters", "DeadMessageCause", "Definition",
-    "Definitions", "DeployedVersions", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
+    "BudgetAnswer", "Budgets", "Builds", "Clock", "CodeBuild", "DeadLetters", "DeadMessageCause", "Definition",
+    "Definitions", "DeployedBuilds", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",
-    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "Versions", "Wake", "Watch", "tenant_of",
+    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "Wake", "Watch", "tenant_of",
 ]  # fmt: skip

@@ -232,36 +232,34 @@ class DeadLetters(Protocol):
     def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None: ...
 
 
-class Versions(Protocol):
-    """Versions of the worker's code, each of which can be invoked."""
+class Builds(Protocol):
+    """Builds of the worker's code in the deployment, each of which can be invoked."""
 
-    async def run(self, version: str, messages: Sequence[Message], until: int) -> Sequence[int]:
-        """Run one invocation of a version for these wakes, which ends by `until`, and wait for its end.
+    async def run(self, build: str, messages: Sequence[Message], until: int) -> Sequence[int]:
+        """Run one invocation of a build for these wakes, which ends by `until`, and wait for its end.
 
-        Return the positions of the wakes that have to come again. Raises `VersionGone`, engine faults.
+        Return the positions of the wakes that have to come again. Raises `CodeGone`, engine faults.
         """
         ...
 
 
-class CodeVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A version of the worker's code: its number, when it was published, and true if it is the newest one,
-    with which sagas begin.
-    """
+class CodeBuild(msgspec.Struct, frozen=True, kw_only=True):
+    """A build of the worker's code, and the number of its version. `is_current`: sagas begin with it."""
 
+    build: str
     version: str
-    at: int
-    is_newest: bool = False
+    is_current: bool = False
 
 
-class DeployedVersions(Protocol):
-    """Versions of the worker's code in a deployment, for an operator."""
+class DeployedBuilds(Protocol):
+    """Builds of the worker's code in a deployment, for an operator."""
 
-    def listed(self) -> Sequence[CodeVersion]:
-        """Return the versions that exist, the oldest first."""
+    def listed(self) -> tuple[Sequence[CodeBuild], int]:
+        """Return the builds that exist, the oldest first, and the time of the last deploy."""
         ...
 
-    def delete(self, version: str) -> None:
-        """Delete a version. One that does not exist is no error."""
+    def delete(self, build: CodeBuild) -> None:
+        """Delete a build. One that does not exist is no error."""
         ...
 
 

@@ -47,7 +47,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "timer": "in lane `sweep`: time of the next timer; absent: none, or another lane",
     "armed": "deadline of a caller about to append; absent: none",
     "wake": "reason for the stream to pass the item on; also of an entry",
-    "fv": "version of the worker function, which alone may run the saga of a workflow function; absent: any may",
+    "build": "code of a worker, which alone may run the saga of a workflow function; absent: any may",
     "watched": "end of the time for which a viewer watches; also the place of the next entry, in an expired item",
     # entry and snapshot
     "d": "the data: JSON, or zlib of it",
@@ -374,8 +374,8 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
         item["due_at"] = number(head.due_at)
     if head.wake is not None:
         item["wake"] = text_attribute(wake_text(head.wake))
-    if head.code_version:
-        item["fv"] = text_attribute(head.code_version)
+    if head.build:
+        item["build"] = text_attribute(head.build)
     if head.expires:
         item["ttl"] = ttl(head.expires)
     if head.models or head.labels:
@@ -412,7 +412,7 @@ def head_of(item: StoredItem) -> Head:
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
             watched=_count(item, "watched"),
-            code_version=item["fv"]["S"] if "fv" in item else "",
+            build=item["build"]["S"] if "build" in item else "",
             **labels_in(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:

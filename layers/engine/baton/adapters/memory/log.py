@@ -207,7 +207,7 @@ class MemoryLog:
                 timer=release.timer,
                 wake=release.wake,
                 start=b"" if release.clear_start else head.start,
-                code_version=head.code_version if release.code_version is None else release.code_version,
+                build=head.build if release.build is None else release.build,
                 models=head.models if release.models is None else release.models,
             )
 

@@ -18,6 +18,7 @@ from baton.core.log.state import Origin
 from baton.core.on_demand import OnDemand
 from baton.ports import (
     Blobs,
+    Builds,
     Clock,
     Entropy,
     Log,
@@ -28,7 +29,6 @@ from baton.ports import (
     SagaRef,
     Sandbox,
     Store,
-    Versions,
     Watch,
 )
 from baton.runtime.invocation.attempt import Values
@@ -92,8 +92,8 @@ class Engine:
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
     functions: WorkflowFunctions | None = None
     """Workflows of the application that are Python functions; None: none."""
-    versions: Versions | None = None
-    """Versions of the worker's code; None: it has none."""
+    builds: Builds | None = None
+    """Builds of the worker's code that can be invoked; None: none."""
     models: Models | None = None
     """Models that may be called; None: none."""
     spans: Spans | None = None
@@ -286,10 +286,10 @@ class InvocationScope:
 
     @cached_property
     def hand_over(self) -> pinned.HandOver:
-        """Wakes for other versions of the code, loaded with the first."""
-        versions = self._engine.versions
-        assert versions is not None, "a saga stays with a version, so there are versions"
-        return pinned.HandOver(versions, self.call.deadline)
+        """Wakes for other builds, loaded with the first."""
+        builds = self._engine.builds
+        assert builds is not None, "a worker has them"
+        return pinned.HandOver(builds, self.call.deadline)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""

@@ -122,8 +122,8 @@ def _rested_until(head: Head, version: int, now: int) -> int | None:
 
 
 NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
-PINNED = "stays with version "
-"""Beginning of the word about a saga of a workflow function that another version of the code runs."""
+PINNED = "stays with build "
+"""Beginning of the word about a saga of a workflow function that other code runs."""
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
@@ -150,7 +150,7 @@ class Leases:
         """Take the lease, or return in one word why this wake has nothing to do.
 
         An expired lease is only taken by an invocation that works for this saga alone: whatever killed
-        its last invocation must not take others along. `gone`: a version of the code that does not exist.
+        its last invocation must not take others along. `gone`: a build that does not exist.
         """
         owner = self._invocation.id
         until = self._invocation.leases_until(self._limits)
@@ -196,8 +196,8 @@ class Leases:
 
     def _elsewhere(self, head: Head, gone: str, *, is_expired: bool) -> str:
         """Return in one word why another invocation has to take the lease; empty: this one may."""
-        if head.code_version not in ("", self._limits.code_version, gone):
-            return PINNED + head.code_version
+        if head.build not in ("", self._limits.build, gone):
+            return PINNED + head.build
         return EXPIRED if is_expired else ""
 
     async def _take(self, head: Head, until: int) -> tuple[Head | None, Head]:
@@ -301,7 +301,7 @@ class Leases:
             inbox=lease.inbox if is_heard else None,
             wake=wake,
             clear_start=state.version > 0,
-            code_version=state.pinned if state.pinned != before.code_version else None,
+            build=state.pinned if state.pinned != before.build else None,
             models=state.money.models if state.money.models != before.models else None,
             labels=state.origin.labels,
         )

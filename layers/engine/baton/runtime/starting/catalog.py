@@ -276,11 +276,11 @@ def _inner(definition: Definition, graph: str) -> Definition:
 def _completed(program: Program, functions: WorkflowFunctions, pins: str) -> Program:
     """Return the program with the tools that the deployed code of its functions names, too.
 
-    `pins`: the version of the code with which a saga stays that is one function.
+    `pins`: the build with which a saga stays that is one function.
     """
     graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
     if pins and len(graph.nodes) == 1 and (parts := graph.nodes[0].function) is not None:
-        node = replace(graph.nodes[0], function=replace(parts, code_version=pins))
+        node = replace(graph.nodes[0], function=replace(parts, build=pins))
         graph = replace(graph, nodes=(node,))
     if graph is program.graph:
         return program

@@ -305,7 +305,7 @@ class Runner:
 
     async def run(self, message: Message, *, alone: bool, gone: str = "") -> str:
         """Run the saga as far as it goes.
-        Return in one word how that ended. `gone`: a version of the code that does not exist.
+        Return in one word how that ended. `gone`: a build that does not exist.
 
         Raises the error that stopped the engine: an `EngineFault`, or a defect. The lease is then given back,
         so that it does not look as if one of the saga's steps had killed its worker.
@@ -351,12 +351,12 @@ class Runner:
             await self._p.drain(ref)
 
     async def _is_anothers(self, run: Run, gone: str) -> bool:
-        """Give a saga back that stays with another version of the code; park it if that is `gone`."""
-        version = run.history.state.pinned
-        if version == self._p.limits.code_version:
+        """Give a saga back that stays with another build; park it if that is `gone`."""
+        build = run.history.state.pinned
+        if build == self._p.limits.build:
             return False
-        if version == gone:
-            await pinned.park_without_its_version(self._log, run, self._p.clock)
+        if build == gone:
+            await pinned.park_without_its_code(self._log, run, self._p.clock)
             return False
         # The last holder has died before it told the head.
         while not await self._p.leases.release(

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
-from baton.errors import EngineFault, PoisonMessage, UnknownEntry, Unreadable, VersionGone
+from baton.errors import CodeGone, EngineFault, PoisonMessage, UnknownEntry, Unreadable
 from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
@@ -151,11 +151,11 @@ class Worker:
         try:
             ending = await self._carry(scope, runner, message, alone=alone)
             while ending.startswith(PINNED):
-                version = ending.removeprefix(PINNED)
+                build = ending.removeprefix(PINNED)
                 try:
-                    comes_again = await scope.hand_over.give(version, message)
-                except VersionGone:
-                    ending = await runner.run(message, alone=alone, gone=version)
+                    comes_again = await scope.hand_over.give(build, message)
+                except CodeGone:
+                    ending = await runner.run(message, alone=alone, gone=build)
                 else:
                     return _Verdict.AGAIN if comes_again else _Verdict.DONE
             if ending == EXPIRED:

@@ -33,9 +33,9 @@ def fold_opened(state: State, e: ev.Opens) -> State:
 
 
 def function_began(state: State, e: ev.FunctionBegan) -> State:
-    """Record that a function began, and the version of the code that the saga stays with."""
+    """Record that a function began, and the code that the saga stays with."""
     after = fold_opened(state, e)
-    return replace(after, pinned=e.code_version) if e.code_version else after
+    return replace(after, pinned=e.build) if e.build else after
 
 
 def wait_opened(state: State, e: ev.WaitOpened) -> State:
