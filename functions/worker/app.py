@@ -20,10 +20,12 @@ _cold = [True]
 
 
 def handler(event: dict[str, Any], context: Any) -> Any:
-    """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}], "until": ms}`.
+    """An SQS event with partial batch responses, or `{"wakes": [{"saga": key, "v": version}]}`.
 
-    `until`: the time by which a worker of other code expects the answer.
+    A worker of other code adds `until`, the time by which it expects the answer, and the `build` that it means.
     """
+    if event.get("build", _engine.limits.build) != _engine.limits.build:
+        raise LookupError(f"the alias of build {event['build']} leads to build {_engine.limits.build}")
     now = _engine.clock.now()
     deadline = now + context.get_remaining_time_in_millis()
     deadline = min(deadline, event.get("until", deadline))

@@ -106,7 +106,7 @@ ACTION_OF = {
     "get_secret_value": "secretsmanager:GetSecretValue",
     "transact_write_items": "dynamodb:PutItem",  # puts and updates need no other permission in a transaction
 }
-# What `baton builds` calls, with the credentials of who deploys.
+# What `baton versions` calls, with the credentials of who deploys.
 OPERATORS = {"delete_alias", "delete_function", "get_function_configuration", "list_aliases"}
 SERVICE_OF = {
     "dynamodb": r"item|items|query|scan",

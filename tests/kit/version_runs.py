@@ -48,6 +48,7 @@ class Versioned(World):
         _declare(self, registry, version, operations)
         self.versions[version] = self.registry = registry
         self.tools = registry.specs()
+        self.limits = replace(self.limits, build=version)
         self.published[version] = self.process("clock").clock.now()
 
     def listed(self) -> tuple[Sequence[CodeBuild], int]:

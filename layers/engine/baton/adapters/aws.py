@@ -25,7 +25,7 @@ from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session
 
 from baton.core.limits import LONGEST_INVOCATION_MS
-from baton.errors import ChannelRefused, StoreUnavailable, Throttled
+from baton.errors import ChannelRefused, Forbidden, StoreUnavailable, Throttled
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -157,6 +157,15 @@ def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
     except exceptions.ClientError as error:
         refused = error.response.get("Error", {}).get("Code") in for_ever
         raise (ChannelRefused if refused else StoreUnavailable)(str(error)) from error
+
+
+@contextmanager
+def told_to_operators() -> Iterator[None]:
+    """Turn whatever AWS refuses an operator's credentials, or their absence, into `Forbidden`."""
+    try:
+        yield
+    except (exceptions.BotoCoreError, exceptions.ClientError, Missing) as error:
+        raise Forbidden(str(error)) from error
 
 
 # The user agent that AWS reads. Fixed, because botocore would put it together twice for every request,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class LambdaBuilds:
         return await self._offload(self._run, build, messages, until)
 
     def _run(self, build: str, messages: Sequence[Message], until: int) -> Sequence[int]:
-        payload = msgspec.json.encode({"wakes": list(messages), "until": until})
+        payload = msgspec.json.encode({"wakes": list(messages), "until": until, "build": build})
         try:
             with translated():
                 answer = self._client.invoke(
@@ -57,6 +57,13 @@ class LambdaDeployedBuilds:
     def __init__(self, client: LambdaClient, function: str) -> None:
         self._client = client
         self._function = function
+
+    def variables(self) -> Mapping[str, str]:
+        """Return the variables of the worker as it is deployed."""
+        with translated():
+            return self._client.get_function_configuration(FunctionName=self._function)["Environment"][
+                "Variables"
+            ]
 
     def listed(self) -> tuple[Sequence[CodeBuild], int]:
         function = self._function
