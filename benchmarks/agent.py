@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -211,19 +211,8 @@ def _lambda_time(
     With `background` no worker waits, and a webhook says when a model is done.
     """
 
-    class _Timed(World):
-        billed_s = 0.0
-
-        async def work(self, messages: Sequence[Message], receives: Sequence[int] = ()) -> list[Message]:
-            loop = asyncio.get_running_loop()
-            before = loop.time()
-            try:
-                return await super().work(messages, receives)
-            finally:
-                self.billed_s += loop.time() - before
-
     async def story() -> float:
-        world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1, runaway=100_000)
+        world = World(REGISTRY, timeout_s=60, batch=10 if together else 1, runaway=100_000)
         world.models = model = Model(turns, thinks_s)
         model.over = lambda response: world.spawn(world.service().announced("m", {}, response.encode()))
         world.switch_on()

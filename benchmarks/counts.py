@@ -131,10 +131,10 @@ class _World(MeteredWorld):
         self.wakes += 1
         super()._on_wake(ref, wake)
 
-    def process(self, role: str) -> Process:
+    def process(self, role: str, version: str = "") -> Process:
         if role == "worker":
             self.worked.append(asyncio.get_running_loop().time())
-        return super().process(role)
+        return super().process(role, version)
 
     def use(self) -> Use:
         writes: Counter[str] = Counter()

@@ -365,3 +365,21 @@ def test_one_sagas_lease_holds_no_other_saga(stores: Stores) -> None:
     taken(stores)
     stores.log.leave_wake(SAGA, "me", 1, 4)
     assert stores.log.read_head(OTHER) == a_head(OTHER)
+
+
+# -- the build that alone may run a saga
+
+
+def test_a_release_writes_the_build_and_one_that_names_none_leaves_it(stores: Stores) -> None:
+    taken(stores)
+    assert stores.log.release(SAGA, "me", 1, a_release(build="12.3.4"))
+    assert head_of(stores).build == "12.3.4"
+    assert stores.log.take(SAGA, "me", UNTIL, 1, DUE) is not None
+    assert stores.log.release(SAGA, "me", 2, a_release())
+    assert head_of(stores).build == "12.3.4"
+
+
+def test_a_release_removes_the_build(stores: Stores) -> None:
+    taken(stores, build="12.3.4")
+    assert stores.log.release(SAGA, "me", 1, a_release(build=""))
+    assert head_of(stores).build == ""

@@ -83,6 +83,7 @@ class ToyLog:
         fields: dict[str, Any] = {name: getattr(release, name) for name in same}
         fields |= {"start": b""} if release.clear_start else {}
         fields |= {} if release.models is None else {"models": release.models}
+        fields |= {} if release.build is None else {"build": release.build}
         fields |= {} if release.group_at is None else {"group": release.group}
         fields |= {"owner": "", "until": 0, "pending_wake": 0}
         fields |= {} if release.inbox is None else {"inbox": 0}

@@ -119,7 +119,7 @@ def test_every_trigger_of_every_function_has_its_payload() -> None:
         for statement in statements(role):
             if "lambda:InvokeFunction" in statement["Action"]:
                 for arn in statement["Resource"]:
-                    callers.setdefault(resource_named(arn), set()).add(role)
+                    callers.setdefault(resource_named(arn).partition(":")[0], set()).add(role)
     assert callers == {
         "WorkerFunction": {"ReconcilerRole", "WorkerRole"},
         "ReconcilerFunction": {"ReconcileStateMachineRole"},

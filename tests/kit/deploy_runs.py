@@ -51,15 +51,15 @@ class Deploys(World):
     deployed_at: int = 0
     refunded: int = 0
 
-    def process(self, role: str) -> Process:
+    def process(self, role: str, version: str = "") -> Process:
         """While a deploy rolls, a new environment as often as one that idles."""
         idle = self._idle.get(role, [])
         self.turns.shuffle(idle)
         if len(self.builds) == 1 or self.turns.random() < 0.5:
-            return super().process(role)
+            return super().process(role, version)
         self._idle[role] = []
         try:
-            return super().process(role)
+            return super().process(role, version)
         finally:
             self._idle[role] = idle
 

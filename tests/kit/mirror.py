@@ -194,9 +194,9 @@ class MeteredWorld(World):
         self.store.questions = MirrorQuestions(DynamoQuestions(self.meter.client, TABLE, real.table_of))
         self.roles: Counter[str] = Counter()
 
-    def process(self, role: str) -> Process:
+    def process(self, role: str, version: str = "") -> Process:
         self.roles[role] += 1
-        return super().process(role)
+        return super().process(role, version)
 
 
 class MeteredForPeople(MeteredWorld):

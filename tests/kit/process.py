@@ -101,6 +101,8 @@ class Environment:
     is_cold: bool = True
     is_old: bool = False
     """It runs the release before, which cannot read what the new one writes."""
+    version: str = ""
+    """The version of its code; empty where code has none."""
 
 
 def _held(answer: BudgetAnswer) -> int:

@@ -20,7 +20,7 @@ import msgspec
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.folding.received import CALLBACK, CallbackReport
 from baton.core.log.questions import Answer, answer_key
-from baton.errors import NotAllowedNow, NotFound, Throttled
+from baton.errors import CodeGone, NotAllowedNow, NotFound, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.requests.service import Service
@@ -201,6 +201,26 @@ class DirectInvoker:
         if self._world.outage_of("lambda") == REFUSES:
             raise Throttled("not now")
         self._world.spawn(self._world.work(list(messages)))
+
+
+class InvokedBuilds:
+    """Lambda's synchronous invoke of a version, for the process that waits."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def run(self, version: str, messages: Sequence[Message], until: int) -> Sequence[int]:
+        world = self._process.world
+        await self._process.thawed()
+        if world.outage_of("lambda") == REFUSES:
+            raise Throttled("not now")
+        if version not in world.versions:
+            raise CodeGone(f"build {version} is not there")
+        invocation = asyncio.ensure_future(world.work(messages, version=version, until=until))
+        world.spawn(invocation)
+        again = await asyncio.shield(invocation)
+        self._process.check()
+        return [place for place, message in enumerate(messages) if message in again]
 
 
 async def ask_unless_done(asked: Awaitable[Any]) -> None:

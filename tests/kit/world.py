@@ -48,7 +48,15 @@ from baton.tools.functions import ApplicationFunctions
 from tests.kit.faults import Crash, Plan
 from tests.kit.notice_oracles import Told
 from tests.kit.process import Environment, Outage, Process
-from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
+from tests.kit.roles import (
+    Acknowledged,
+    Deed,
+    DirectInvoker,
+    FreezableWorker,
+    InvokedBuilds,
+    RememberingService,
+    ToolsOf,
+)
 from tests.kit.simulated_models import Asked, ModelsOf
 from tests.kit.stream import Stream
 from tests.kit.toolbox import Books, make_registry
@@ -87,6 +95,9 @@ class World:
     skew_ms: int = 0  # no two processes' clocks are further apart
     is_warm: bool = False  # whether processes come back, with what they have cached
     outages: tuple[Outage, ...] = ()
+    versions: dict[str, Registry] = field(
+        default_factory=dict
+    )  # the code of each, the newest last; none: `registry`
     rolls_s: float = 0  # until then, workers of a release and of the one before take turns
     runaway: int = 2_000  # writes; several times what the longest scenario needs
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
@@ -157,38 +168,49 @@ class World:
         return replace(
             process.home.engine,
             offload=process.offload,
-            performer=ToolsOf(process, self.registry),
+            performer=ToolsOf(process, self.code_of(process)),
             models=self._models_of(process),
+            builds=InvokedBuilds(process),
         )
+
+    def code_of(self, process: Process) -> Registry:
+        """The tools and functions that its version of the code has."""
+        return self.versions.get(process.home.version, self.registry)
 
     def _models_of(self, process: Process) -> Models | None:
         return None if self.models is None else ModelsOf(process, self.models)
 
     def _new_engine(self, process: Process) -> Engine:
+        registry = self.code_of(process)
         engine = Engine.on(
             self.store,
             self.blobs,
             process.clock,
-            self.limits,
+            replace(self.limits, build=process.home.version or self.limits.build),
             entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
-            performer=ToolsOf(process, self.registry),
+            performer=ToolsOf(process, registry),
             sandbox=MontySandbox(inline),
-            tools=self.tools,
+            tools=registry.specs() if self.versions else self.tools,
             notices=(self.notices, *self.other_channels),
             metrics=self.metrics,
             watch=self.watch,
             confirm_url=self.confirm_url,
             models=self._models_of(process),
         )
-        return replace(engine, functions=ApplicationFunctions(self.registry))
+        return replace(engine, functions=ApplicationFunctions(registry), builds=InvokedBuilds(process))
 
-    def process(self, role: str) -> Process:
+    def process(self, role: str, version: str = "") -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""
-        idle = self._idle.get(role)
+        version = version or next(reversed(self.versions), "")
+        idle = self._idle.get(role + version)
         if idle and asyncio.get_running_loop().time() >= self.rolls_s:
             idle[:] = [one for one in idle if not one.is_old]
-        home = idle.pop() if idle else Environment(self._new_clock(), is_old=self._starts_old(role))
+        home = (
+            idle.pop()
+            if idle
+            else Environment(self._new_clock(), is_old=self._starts_old(role), version=version)
+        )
         process = Process(self, role, f"{role}-{next(self._numbers)}", home)
         self.processes[process.id] = process
         return process
@@ -211,7 +233,7 @@ class World:
         """An invocation has ended well: its environment can be used again."""
         if self.is_warm and not (process.is_dead or process.is_frozen):
             process.home.is_cold = False
-            self._idle.setdefault(process.role, []).append(process.home)
+            self._idle.setdefault(process.role + process.home.version, []).append(process.home)
 
     def outage_of(self, service: str) -> str:
         """How a service is out of order now; empty when it is not."""
@@ -248,26 +270,32 @@ class World:
         self.plan, self.outages = Plan(), ()
         return self.queries()
 
-    async def work(self, messages: Sequence[Message], receives: Sequence[int] = ()) -> list[Message]:
+    async def work(
+        self, messages: Sequence[Message], receives: Sequence[int] = (), version: str = "", until: int = 0
+    ) -> list[Message]:
         """One invocation of the worker. Returns the messages to deliver again: all of them if it died.
 
-        `receives` says for each message which delivery of it this is.
+        `receives` says for each message which delivery of it this is. `version`: of its code, by default the newest;
+        `until`: when it is to end.
         """
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            return await self._work(messages, receives)
+            return await self._work(messages, receives, version, until)
         finally:
             self.billed_s += clock() - began
 
-    async def _work(self, messages: Sequence[Message], receives: Sequence[int]) -> list[Message]:
-        process = self.process("worker")
+    async def _work(
+        self, messages: Sequence[Message], receives: Sequence[int], version: str, until: int
+    ) -> list[Message]:
+        process = self.process("worker", version)
         self.invocations.append(process.id)
         queue = self.queue if self.slots else None
         worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self), queue)
         worker.process = process
         now = process.clock.now()
         deadline = now + round(self.timeout_s * 1_000)
+        deadline = min(deadline, until or deadline)
         invocation = Invocation(process.id, now, deadline, cold=process.home.is_cold)
         deliveries = [
             Delivery(str(i), msgspec.json.encode(message).decode(), count)

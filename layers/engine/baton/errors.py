@@ -202,6 +202,10 @@ class RowsRefused(EngineFault):
     """The table rejects the rows of a step permanently. The runner records a failure of that step."""
 
 
+class CodeGone(EngineFault):
+    """A build of the worker's code is not in the deployment any more."""
+
+
 class SandboxUnavailable(EngineFault):
     """No process can be started for the code of a condition: the sandbox's program is missing or does not
     run.

@@ -24,6 +24,7 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
+    FunctionCode,
     LastResort,
     Lifetime,
     Limits,
@@ -168,7 +169,18 @@ class ApiSettings(Callers, SignIn, Sagas, SignalLimits, Estimates, Settings):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
-    Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Code, Settings
+    Sagas,
+    Outside,
+    Channels,
+    Tracing,
+    Execution,
+    Failing,
+    Effects,
+    Liveness,
+    People,
+    FunctionCode,
+    Code,
+    Settings,
 ):
     """Settings of the worker function."""
 

@@ -32,7 +32,9 @@ from baton.runtime.invocation.context import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
+    from baton.ports import Builds
     from baton.ports.models import Models
+    from baton.runtime.builds import PinnedBuild
     from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.engine.parts import Engine
     from baton.runtime.reconcile import Reconciler
@@ -40,11 +42,20 @@ if TYPE_CHECKING:
     from baton.runtime.worker.worker import Worker
     from baton.tools.standard import Services
 
-__all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_signer", "make_worker"]
+__all__ = [
+    "image_wake",
+    "look_at_builds",
+    "make_api",
+    "make_reconciler",
+    "make_relay",
+    "make_signer",
+    "make_worker",
+]
 
 
 # Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
 AT_ONCE = 2
+BUILDS_AT_ONCE = 8  # invocations of earlier code that an invocation waits for
 _KEYS_AT_ONCE = 4  # credentials of a kind that are read at a time
 
 
@@ -242,6 +253,12 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
     )
 
 
+def _builds(aws: Aws, worker: str) -> Builds:
+    from baton.adapters.lambda_builds import LambdaBuilds
+
+    return LambdaBuilds(aws.patient_lambda, worker, Threads(BUILDS_AT_ONCE))
+
+
 def make_worker() -> tuple[Worker, Engine]:
     """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
@@ -271,7 +288,8 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
-    engine = replace(engine, functions=ApplicationFunctions(registry))
+    builds = later(partial(_builds, aws, config.worker))
+    engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
         engine = _traced(engine, config)
@@ -370,6 +388,23 @@ def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
         Metrics(_line_to_stdout, deployment).dead_letters(moved, pending, age, now)
 
     return tell
+
+
+async def look_at_builds(stack: str, *, delete: bool) -> list[PinnedBuild]:
+    """Return the builds of a deployment's worker, or `delete` the drained ones and return these.
+
+    With the credentials of the environment. Raises `Forbidden` if AWS refuses them.
+    """
+    from baton.adapters.aws import told_to_operators
+    from baton.adapters.lambda_builds import LambdaDeployedBuilds
+    from baton.runtime.builds import BuildKeeper
+
+    with told_to_operators():
+        aws = Aws()
+        deployed = LambdaDeployedBuilds(aws.lambda_, f"{stack}-worker")
+        config = settings.read_settings(settings.WorkerSettings, deployed.variables())
+        keeper = BuildKeeper(_store(aws, config).log, deployed, SystemClock(), Threads())
+        return await (keeper.delete_drained() if delete else keeper.report())
 
 
 def make_signer(region: str) -> Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]:

@@ -24,7 +24,8 @@ from botocore.config import Config
 from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session
 
-from baton.errors import ChannelRefused, StoreUnavailable, Throttled
+from baton.core.limits import LONGEST_INVOCATION_MS
+from baton.errors import ChannelRefused, Forbidden, StoreUnavailable, Throttled
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -88,6 +89,7 @@ _THROTTLED = frozenset({
 # again: it is throttled.
 _CONDITION_FAILED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed"})
 _CANCELLED_FOR_NOW = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+_MISSING = ("NoSuchKey", "ResourceNotFoundException")  # S3's, and Lambda's
 _TOO_MANY_REQUESTS = 429
 _SERVER_FAULT = 500
 
@@ -109,7 +111,7 @@ class ConditionFailed(Exception):
 
 
 class Missing(Exception):
-    """Error for a requested object that does not exist."""
+    """Error for a requested object or function that does not exist."""
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
         if invalid is not None and (code == "ValidationException" or "ValidationError" in why):
             said = "; ".join(reason["Message"] for reason in reasons if reason.get("Message"))
             raise invalid(said or str(error)) from error
-        if code == "NoSuchKey":
+        if code in _MISSING:
             raise Missing(str(error)) from error
         if code in _THROTTLED or status == _TOO_MANY_REQUESTS:
             raise Throttled(str(error)) from error
@@ -155,6 +157,15 @@ def refusals_are_outages(for_ever: Collection[str] = ()) -> Iterator[None]:
     except exceptions.ClientError as error:
         refused = error.response.get("Error", {}).get("Code") in for_ever
         raise (ChannelRefused if refused else StoreUnavailable)(str(error)) from error
+
+
+@contextmanager
+def told_to_operators() -> Iterator[None]:
+    """Turn whatever AWS refuses an operator's credentials, or their absence, into `Forbidden`."""
+    try:
+        yield
+    except (exceptions.BotoCoreError, exceptions.ClientError, Missing) as error:
+        raise Forbidden(str(error)) from error
 
 
 # The user agent that AWS reads. Fixed, because botocore would put it together twice for every request,
@@ -238,14 +249,20 @@ class Aws:
     def lambda_(self) -> LambdaClient:
         return cast("LambdaClient", self._client("lambda"))
 
-    def _client(self, service: str) -> BaseClient:
+    @property
+    def patient_lambda(self) -> LambdaClient:
+        """The same, for calls that wait until an invocation has ended."""
+        return cast("LambdaClient", self._client("lambda", LONGEST_INVOCATION_MS / 1_000))
+
+    def _client(self, service: str, read_timeout_s: float = 0) -> BaseClient:
+        name, timeout_s = f"{service} {read_timeout_s}", read_timeout_s or _READ_TIMEOUT_S[service]
         with self._creating:
-            if service not in self._clients:
+            if name not in self._clients:
                 with without_garbage_collection():
-                    self._clients[service] = self._session.create_client(
-                        service, endpoint_url=self._endpoint, config=_config(_READ_TIMEOUT_S[service])
+                    self._clients[name] = self._session.create_client(
+                        service, endpoint_url=self._endpoint, config=_config(timeout_s)
                     )
-            return self._clients[service]
+            return self._clients[name]
 
 
 C = TypeVar("C")

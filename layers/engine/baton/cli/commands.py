@@ -18,6 +18,7 @@ from baton.cli.deployment.operations import breakers, budget, cost, error_budget
 from baton.cli.deployment.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
 from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live, show, start, value
 from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
+from baton.cli.deployment.versions import versions
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
@@ -34,7 +35,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
+    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq, versions),
     "Shell": (completion,),
 }
 

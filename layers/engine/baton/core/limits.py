@@ -344,6 +344,24 @@ class Estimates:
     ] = 1_024
 
 
+NEWEST, PINNED = "newest", "pinned"
+"""Choices of the code with which a workflow function goes on after a deploy."""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class FunctionCode:
+    """Code of workflow functions."""
+
+    function_code: Annotated[
+        str,
+        Meta(
+            pattern=f"^({NEWEST}|{PINNED})$",
+            description="Code with which a saga of a workflow function goes on after a deploy: the `newest`, or `pinned`, "
+            "the code that it began with.",
+        ),
+    ] = NEWEST
+
+
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Code:
     """Identity of the deployed code."""
@@ -373,6 +391,7 @@ class Limits(
     Tenants,
     Stores,
     Estimates,
+    FunctionCode,
     Code,
 ):
     """All limits of a deployment: the sections above, and constants. Times in ms, sizes in bytes.
@@ -432,6 +451,11 @@ class Limits(
                 raise ValueError(
                     f"retention_days must be longer than {look}: no saga expires before it is looked at"
                 )
+
+    @property
+    def pins(self) -> str:
+        """Build with which a saga of a workflow function stays that begins here; empty: with none."""
+        return self.build if self.function_code == PINNED else ""
 
     def within(self, item_bytes: int) -> Limits:
         """Return the limits for a store whose items have at most `item_bytes` bytes.

@@ -454,6 +454,7 @@ def _nth(delays: tuple[float, ...], index: int) -> float:
     return delays[min(index, len(delays) - 1)] if delays else 0.0
 
 
+_LATEST = "$LATEST"
 _SYNC_LIMIT = 6 * 1024 * 1024
 _EVENT_LIMIT = 1024 * 1024
 
@@ -472,6 +473,10 @@ def routes(lambdas: Lambdas, key: str) -> list[Route]:
             pool = lambdas.find(unquote(request.path_params["name"]))
         except LocalRunError as error:
             return _refuse(404, "ResourceNotFoundException", str(error))
+        if (qualifier := request.query_params.get("Qualifier", _LATEST)) != _LATEST:
+            return _refuse(
+                404, "ResourceNotFoundException", f"there are no versions here, and no {qualifier}"
+            )
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
         body = await request.body() or b"{}"
         limit = _EVENT_LIMIT if kind == "Event" else _SYNC_LIMIT

@@ -44,10 +44,13 @@ from baton.ports.people import (
 from baton.ports.process import (
     UNKNOWN,
     Blocked,
+    Builds,
     CallJournal,
     Clock,
+    CodeBuild,
     DeadLetters,
     DeadMessageCause,
+    DeployedBuilds,
     Entropy,
     Invoker,
     Message,
@@ -69,8 +72,8 @@ from baton.ports.store import Store
 
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
-    "BudgetAnswer", "Budgets", "CallJournal", "Clock", "DeadLetters", "DeadMessageCause", "Definition", "Definitions",
-    "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
+    "BudgetAnswer", "Budgets", "Builds", "CallJournal", "Clock", "CodeBuild", "DeadLetters", "DeadMessageCause", "Definition",
+    "Definitions", "DeployedBuilds", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "Inbox", "Incident", "Incidents", "Invoker",
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",

@@ -296,6 +296,37 @@ class DeadLetters(Protocol):
     def send(self, body: str, reason: str, cause: DeadMessageCause = UNKNOWN) -> None: ...
 
 
+class Builds(Protocol):
+    """Builds of the worker's code in the deployment, each of which can be invoked."""
+
+    async def run(self, build: str, messages: Sequence[Message], until: int) -> Sequence[int]:
+        """Run one invocation of a build for these wakes, which ends by `until`, and wait for its end.
+
+        Return the positions of the wakes that have to come again. Raises `CodeGone`, engine faults.
+        """
+        ...
+
+
+class CodeBuild(msgspec.Struct, frozen=True, kw_only=True):
+    """A build of the worker's code, and the number of its version. `is_current`: sagas begin with it."""
+
+    build: str
+    version: str
+    is_current: bool = False
+
+
+class DeployedBuilds(Protocol):
+    """Builds of the worker's code in a deployment, for an operator."""
+
+    def listed(self) -> tuple[Sequence[CodeBuild], int]:
+        """Return the builds that exist, the oldest first, and the time of the last deploy."""
+        ...
+
+    def delete(self, build: CodeBuild) -> None:
+        """Delete a build. One that does not exist is no error."""
+        ...
+
+
 class Invoker(Protocol):
     """Starter of worker invocations, without any queue."""
 

@@ -325,6 +325,8 @@ def _as_images(template: dict[str, Any], digest: str) -> None:
         del resources[layer]
     for name in ("Worker", "Reconciler"):
         resources[f"{name}Function"]["Properties"]["Environment"]["Variables"]["BATON_BUILD"] = digest
+    resources["WorkerVersion"]["Properties"]["Description"] = digest
+    resources["WorkerBuild"]["Properties"]["Name"] = f"build-{digest}"
 
 
 def _digest(project: Path) -> str:

@@ -47,6 +47,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "timer": "in lane `sweep`: time of the next timer; absent: none, or another lane",
     "armed": "deadline of a caller about to append; absent: none",
     "wake": "reason for the stream to pass the item on; also of an entry",
+    "build": "code of a worker, which alone may run the saga of a workflow function; absent: any may",
     "watched": "end of the time for which a viewer watches; also the place of the next entry, in an expired item",
     # entry and snapshot
     "d": "the data: JSON, or zlib of it",
@@ -373,6 +374,8 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
         item["due_at"] = number(head.due_at)
     if head.wake is not None:
         item["wake"] = text_attribute(wake_text(head.wake))
+    if head.build:
+        item["build"] = text_attribute(head.build)
     if head.expires:
         item["ttl"] = ttl(head.expires)
     if head.models or head.labels:
@@ -409,6 +412,7 @@ def head_of(item: StoredItem) -> Head:
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
             watched=_count(item, "watched"),
+            build=item["build"]["S"] if "build" in item else "",
             **labels_in(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:

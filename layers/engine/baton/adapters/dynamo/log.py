@@ -154,6 +154,8 @@ class DynamoLog(TablePort):
         }
         if release.clear_start:
             changes["start"] = None
+        if release.build is not None:
+            changes["build"] = text_attribute(release.build) if release.build else None
         if release.models is not None:
             changes["labels"] = text_attribute(labels_text(release.models, release.labels))
         if release.group_at is not None:

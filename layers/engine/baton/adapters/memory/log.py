@@ -207,6 +207,7 @@ class MemoryLog:
                 timer=release.timer,
                 wake=release.wake,
                 start=b"" if release.clear_start else head.start,
+                build=head.build if release.build is None else release.build,
                 models=head.models if release.models is None else release.models,
             )
 

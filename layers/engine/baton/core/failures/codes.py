@@ -158,6 +158,7 @@ _ENGINE: dict[str, Code] = {
     "budget_warning": Code(USER_RESOLVABLE, "Most of what may be spent is spent.", "See what the steps spend, and whether that is meant."),
     # ---- the saga
     "cancelled": Code(PERMANENT, "It was cancelled.", "Start it anew if that was not meant."),
+    "code_gone": Code(CATASTROPHIC, "The code that the saga stays with is not in the deployment any more.", "Let the saga go on with the newest code, if that asks for the operations that the saga has done."),
     "worker_killed": Code(CATASTROPHIC, "The worker died several times in a row.", "See whether a step needs more memory, then let the saga go on."),
     "over_budget": Code(CATASTROPHIC, "A step needs more time than a worker has.", "Split the step, or raise the worker's timeout, then let the saga go on."),
 }  # fmt: skip
@@ -175,7 +176,7 @@ UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))
 ) | {
     "child_failed", "input_unbound", "join_failed", "loop_exhausted", "map_failed", "map_invalid", "output_too_large", "output_unbound",
-    "over_budget", "value_too_large", "wait_invalid", "worker_killed",
+    "code_gone", "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
 """Codes of failures that the engine finds before or after attempts.
 

@@ -391,10 +391,14 @@ class AgentParts(_Part, frozen=True, kw_only=True):
 
 
 class FunctionParts(_Part, frozen=True, kw_only=True):
-    """Python function that a node runs: its `name`, and one step for each tool that it may call."""
+    """Python function that a node runs: its `name`, and one step for each tool that it may call.
+
+    `build`: code with which a saga stays that begins it. Only a worker sets it.
+    """
 
     name: str
     calls: tuple[Node, ...] = ()
+    build: str = ""
 
     def call(self, tool: str) -> Node | None:
         """Return the step of a tool; None if the function may not call it."""

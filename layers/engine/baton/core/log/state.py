@@ -330,6 +330,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parked: Parked | None = None
     parked_in: int = 0
     """The version of the entry that parked it, now or last."""
+    pinned: str = ""
+    """The build of the code that it stays with; empty: it goes on with the newest."""
     stood: int = 0
     """Milliseconds for which its time has stood still, before it last went on."""
     ended: SagaEnded | None = None

@@ -394,11 +394,15 @@ class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=
 
 
 class FunctionBegan(Opens, frozen=True, tag="function_began", omit_defaults=True, kw_only=True):
-    """A function began, with its arguments."""
+    """A function began, with its arguments.
+
+    `build`: code of a worker, with which the saga stays; empty: with none.
+    """
 
     made = ("given",)
     given: Value
     at: int
+    build: str = ""
 
     def work(self) -> Open:
         return RunningFunction(given=self.given, began=self.at)

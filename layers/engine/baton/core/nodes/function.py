@@ -58,7 +58,8 @@ class FunctionKind(TaskKind):
             work = context.state.open[at.place.owner]
             assert isinstance(work, RunningFunction), "nothing else has operations"
             raise UnfitError(_not_listed(_parts(at.node), work.asked[at.place.item].tool))
-        return Opened(ev.FunctionBegan(**at.place.fields, given=context.value(at), at=context.now))
+        given, build = context.value(at), _parts(at.node).build
+        return Opened(ev.FunctionBegan(**at.place.fields, given=given, at=context.now, build=build))
 
     def gives(self, at: Activation, context: NodeContext) -> Mapping[str, Any] | None:
         """Return the arguments of an operation."""

@@ -18,6 +18,7 @@ from baton.core.log.state import Origin
 from baton.core.on_demand import OnDemand
 from baton.ports import (
     Blobs,
+    Builds,
     Clock,
     Entropy,
     Log,
@@ -58,12 +59,14 @@ if TYPE_CHECKING:
     from baton.runtime.starting.start import Room
     from baton.runtime.steps import breaking
     from baton.runtime.steps.breaking import LocalBreaker
+    from baton.runtime.worker import pinned
 else:
     breakers = OnDemand("baton.core.failures.breakers")
     links = OnDemand("baton.runtime.people.links")
     children = OnDemand("baton.runtime.starting.children")
     start = OnDemand("baton.runtime.starting.start")
     breaking = OnDemand("baton.runtime.steps.breaking")
+    pinned = OnDemand("baton.runtime.worker.pinned")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,8 @@ class Engine:
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
     functions: WorkflowFunctions | None = None
     """Workflows of the application that are Python functions; None: none."""
+    builds: Builds | None = None
+    """Builds of the worker's code that can be invoked; None: none."""
     models: Models | None = None
     """Models that may be called; None: none."""
     spans: Spans | None = None
@@ -279,6 +284,13 @@ class InvocationScope:
     @cached_property
     def children(self) -> children.Children:
         return children.Children(self.context, self.catalog, self.starter)
+
+    @cached_property
+    def hand_over(self) -> pinned.HandOver:
+        """Wakes for other builds, loaded with the first."""
+        builds = self._engine.builds
+        assert builds is not None, "a worker has them"
+        return pinned.HandOver(builds, self.call.deadline)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""

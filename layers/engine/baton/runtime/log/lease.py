@@ -122,6 +122,8 @@ def _rested_until(head: Head, version: int, now: int) -> int | None:
 
 
 NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
+PINNED = "stays with build "
+"""Beginning of the word about a saga of a workflow function that other code runs."""
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
@@ -144,11 +146,11 @@ class Leases:
         self._owed: dict[SagaRef, Head] = {}
         """Heads by saga that a dead worker held, until it is known if this worker has taken the saga."""
 
-    async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
+    async def acquire(self, ref: SagaRef, message: Message, *, alone: bool, gone: str = "") -> Lease | str:
         """Take the lease, or return in one word why this wake has nothing to do.
 
         An expired lease is only taken by an invocation that works for this saga alone: whatever killed
-        its last invocation must not take others along.
+        its last invocation must not take others along. `gone`: a build that does not exist.
         """
         owner = self._invocation.id
         until = self._invocation.leases_until(self._limits)
@@ -175,8 +177,8 @@ class Leases:
                 return NOTHING_NEW
             if not news:
                 continue
-            if is_anothers and not alone:
-                return EXPIRED
+            if elsewhere := self._elsewhere(head, gone, is_expired=is_anothers and not alone):
+                return elsewhere
             before, last = await self._take(head, until)
             if before is not None:
                 dead = last if last.owner not in ("", owner) else None
@@ -191,6 +193,12 @@ class Leases:
                     dead=dead,
                     rested_until=_rested_until(last, message.v, now),
                 )
+
+    def _elsewhere(self, head: Head, gone: str, *, is_expired: bool) -> str:
+        """Return in one word why another invocation has to take the lease; empty: this one may."""
+        if head.build not in ("", self._limits.build, gone):
+            return PINNED + head.build
+        return EXPIRED if is_expired else ""
 
     async def _take(self, head: Head, until: int) -> tuple[Head | None, Head]:
         """Return the head that was taken, None where it has changed,
@@ -293,6 +301,7 @@ class Leases:
             inbox=lease.inbox if is_heard else None,
             wake=wake,
             clear_start=state.version > 0,
+            build=state.pinned if state.pinned != before.build else None,
             models=state.money.models if state.money.models != before.models else None,
             labels=state.origin.labels,
         )

@@ -261,7 +261,7 @@ class Catalog:
                 self._limits.build,
             )
             if self._functions is not None and any(node.function for node in program.graph.nodes):
-                program = self._programs[key] = _completed(program, self._functions)
+                program = self._programs[key] = _completed(program, self._functions, self._limits.pins)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
@@ -273,9 +273,15 @@ def _inner(definition: Definition, graph: str) -> Definition:
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
 
 
-def _completed(program: Program, functions: WorkflowFunctions) -> Program:
-    """Return the program with the tools that the deployed code of its functions names, too."""
+def _completed(program: Program, functions: WorkflowFunctions, pins: str) -> Program:
+    """Return the program with the tools that the deployed code of its functions names, too.
+
+    `pins`: the build with which a saga stays that is one function.
+    """
     graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
+    if pins and len(graph.nodes) == 1 and (parts := graph.nodes[0].function) is not None:
+        node = replace(graph.nodes[0], function=replace(parts, build=pins))
+        graph = replace(graph, nodes=(node,))
     if graph is program.graph:
         return program
     return Program(graph, program.kinds, program.most_hops, program.skew_ms, *its)

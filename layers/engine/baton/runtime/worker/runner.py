@@ -58,11 +58,12 @@ from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
     from baton.runtime.requests import answers
-    from baton.runtime.worker import children, functions
+    from baton.runtime.worker import children, functions, pinned
 else:
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
     functions = OnDemand("baton.runtime.worker.functions")
+    pinned = OnDemand("baton.runtime.worker.pinned")
 
 
 class Loader:
@@ -302,16 +303,16 @@ class Runner:
         self._loader, self._faults = Loader(scope, log), Faults(scope, log)
         self._performers = _Performers(scope, log)
 
-    async def run(self, message: Message, *, alone: bool) -> str:
+    async def run(self, message: Message, *, alone: bool, gone: str = "") -> str:
         """Run the saga as far as it goes.
-        Return in one word how that ended.
+        Return in one word how that ended. `gone`: a build that does not exist.
 
         Raises the error that stopped the engine: an `EngineFault`, or a defect. The lease is then given back,
         so that it does not look as if one of the saga's steps had killed its worker.
         """
         ref = SagaRef.parse(message.saga)
         try:
-            lease = await self._p.leases.acquire(ref, message, alone=alone)
+            lease = await self._p.leases.acquire(ref, message, alone=alone, gone=gone)
         except EngineFault:
             await self._faults.give_up(ref, self._p.limits.fault_pause_ms)
             raise
@@ -328,6 +329,8 @@ class Runner:
             run.is_careful = bool(history.state.recovery.consecutive_crashes)
             if lease.rested_until is not None:  # only the inbox has woken it: it has started its children
                 run.asked.update(map(run.mark, history.state.children.values()))
+            if history.state.pinned and await self._is_anothers(run, gone):
+                return YIELDED
             return await self._carry(run)
         except Superseded:
             return SUPERSEDED
@@ -347,6 +350,21 @@ class Runner:
             self._p.drop(ref)
             await attempts.cancel_all()
             await self._p.drain(ref)
+
+    async def _is_anothers(self, run: Run, gone: str) -> bool:
+        """Give a saga back that stays with another build; park it if that is `gone`."""
+        build = run.history.state.pinned
+        if build == self._p.limits.build:
+            return False
+        if build == gone:
+            await pinned.park_without_its_code(self._log, run, self._p.clock)
+            return False
+        # The last holder has died before it told the head.
+        while not await self._p.leases.release(
+            run.lease, run.history, run.program, again=True, is_heard=False
+        ):
+            await self._refused(run)
+        return True
 
     def _pause_after(self, error: Exception, last_at: int) -> int:
         """Return the pause of a saga after an error, in milliseconds.

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
-from baton.errors import EngineFault, PoisonMessage, UnknownEntry, Unreadable
+from baton.errors import CodeGone, EngineFault, PoisonMessage, UnknownEntry, Unreadable
 from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
-from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
+from baton.runtime.log.lease import EXPIRED, HELD, PINNED, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
 if TYPE_CHECKING:
@@ -150,6 +150,14 @@ class Worker:
         """Run one saga. Never raises, so that the others are unharmed."""
         try:
             ending = await self._carry(scope, runner, message, alone=alone)
+            while ending.startswith(PINNED):
+                build = ending.removeprefix(PINNED)
+                try:
+                    comes_again = await scope.hand_over.give(build, message)
+                except CodeGone:
+                    ending = await runner.run(message, alone=alone, gone=build)
+                else:
+                    return _Verdict.AGAIN if comes_again else _Verdict.DONE
             if ending == EXPIRED:
                 await scope.call(self._invoker.invoke, [message])
         except Unreadable as error:

@@ -32,6 +32,12 @@ def fold_opened(state: State, e: ev.Opens) -> State:
     return after if work.ask is None else received.with_question_row(after, work.ask)
 
 
+def function_began(state: State, e: ev.FunctionBegan) -> State:
+    """Record that a function began, and the code that the saga stays with."""
+    after = fold_opened(state, e)
+    return replace(after, pinned=e.build) if e.build else after
+
+
 def wait_opened(state: State, e: ev.WaitOpened) -> State:
     """Record that a wait began."""
     after = fold_opened(state, e)

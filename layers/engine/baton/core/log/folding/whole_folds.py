@@ -68,6 +68,8 @@ def fold_parked(state: State, e: ev.Parked) -> State:
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
     after = replace(state, parked=e, parked_in=state.version + 1)
+    if e.at and not e.until:  # its own code has a mistake, or is gone: it goes on with other code
+        after = replace(after, pinned="")
     is_held = state.scope is not None and e.at
     if state.is_stopping and not after.kills_workers and not is_held:
         return state

@@ -1,0 +1,62 @@
+"""Sagas of functions stay with the version of the code that they began with, over a deploy and whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.kit import version_bugs
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
+from tests.kit.version_runs import ENDS, KEPT, LATER_S, sagas_over_a_deploy
+
+pytestmark = pytest.mark.simulation
+
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak`
+FATES = [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER]
+BUGS: tuple[tuple[Callable[[], Any], str, int], ...] = (
+    (version_bugs.whoever_gets_a_wake_runs_the_saga, ENDS, 0),
+    (version_bugs.the_head_alone_says_which_version, ENDS, 8),
+    (version_bugs.a_version_with_sagas_counts_as_drained, KEPT, 0),
+)
+DELETED_AT = (60, LATER_S, LATER_S + 600, LATER_S + 7_200)
+
+
+def test_old_sagas_end_by_the_old_code_and_new_ones_by_the_new() -> None:
+    broken, world = sagas_over_a_deploy()
+    assert broken == []
+    assert list(world.versions) == ["1", "2"]
+
+
+def test_a_version_is_deleted_when_its_last_saga_has_ended() -> None:
+    broken, world = sagas_over_a_deploy(DELETED_AT)
+    assert broken == []
+    assert list(world.versions) == ["2"]
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_whatever_dies_at_a_write(fate: str) -> None:
+    _, world = sagas_over_a_deploy(DELETED_AT)
+    points = range(1, len(world.plan.writes) + 1, 1 if IS_ALL else 9)
+    found = {at: sagas_over_a_deploy(DELETED_AT, at={at: fate})[0] for at in points}
+    assert {at: broken for at, broken in found.items() if broken} == {}
+
+
+@pytest.mark.parametrize("at", range(1, 70) if IS_ALL else (8, 9, 19))
+def test_the_worker_that_began_it_dies_and_code_is_deployed(at: int) -> None:
+    assert sagas_over_a_deploy(DELETED_AT, deploys_after_s=0, at={at: CRASH_AFTER})[0] == []
+
+
+def test_whatever_message_is_lost() -> None:
+    _, world = sagas_over_a_deploy()
+    for number in range(1, world.plan.messages + 1, 1 if IS_ALL else 5):
+        assert sagas_over_a_deploy(at_messages={number: "lost"})[0] == []
+
+
+@pytest.mark.parametrize(("bug", "oracle", "at"), BUGS, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_planted_bug_is_found(bug: Callable[[], Any], oracle: str, at: int) -> None:
+    with bug():
+        broken, _ = sagas_over_a_deploy(DELETED_AT, deploys_after_s=0 if at else 120, at={at: CRASH_AFTER})
+    assert any(text.startswith(f"{oracle}: ") for text in broken), bug.__doc__
