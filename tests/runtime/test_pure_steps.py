@@ -218,6 +218,30 @@ def test_an_entry_that_is_full_is_written_and_each_step_runs_once(app: Applicati
     assert 3 <= len(found.entries) <= 6
 
 
+def test_a_unit_of_a_pure_steps_work_is_written_with_what_came_before(app: Application) -> None:
+    @tool("unites", registry=app.registry, effect="pure")
+    async def unites(n: int, context: Context) -> int:
+        async def plus() -> int:
+            app.calls.append(["unit", n])
+            return n + 1
+
+        return int(await context.once("plus", plus))
+
+    document = chain("abc") + "\n  u: {tool: unites, with: {n: '${ctx.c.output}'}, after: c}\n"
+    document += "  z: {tool: add, with: {n: '${ctx.u.output}'}, after: u}"
+    calm = run(app, document)
+    assert app.calls == [0, 1, 2, ["unit", 3], 4]
+    kinds = [
+        [type(one).__name__ for one in entry.events if not isinstance(one, ev.SagaEnded)]
+        for entry in calm.entries[1:]
+    ]
+    assert kinds == [["StepSucceeded"] * 3, ["UnitRecorded"], ["StepSucceeded"] * 2]
+    for write in range(5, 10):
+        for fate in ("crash before", "crash after", "late", "hang"):
+            found = run(app, document, (("write", write, fate),))
+            assert (found.status, found.output) == (calm.status, calm.output), (write, fate)
+
+
 def test_items_that_find_no_room_in_the_entry_are_in_the_next(app: Application) -> None:
     over = str(list(range(70)))
     document = f"""
