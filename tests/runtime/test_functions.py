@@ -561,6 +561,63 @@ def test_with_the_right_code_it_goes_on(app: Application) -> None:
     assert (found.status, found.output, app.calls) == ("completed", "two", ["one", "two"])
 
 
+def versioned(app: Application, *, from_the_start: bool) -> Any:
+    """A function that asks `version` in its first and its last round; its code has the change from the start, or from a deploy on."""
+    code = {"changed": from_the_start}
+
+    @workflow("changes", registry=app.registry)
+    async def changes(context: WorkflowContext) -> list[bool]:
+        found = []
+        for _ in range(2):
+            if code["changed"] and context.version("count"):
+                await context.step("count", 1)
+                found.append(True)
+            else:
+                await context.step("echo", "one")
+                found.append(False)
+            await context.sleep("1h")
+        return found
+
+    async def during(world: World, saga: str) -> None:
+        await asyncio.sleep(600)
+        code["changed"] = True
+
+    return during
+
+
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_saga_goes_the_way_of_a_change_if_it_met_it_first(app: Application, *, from_the_start: bool) -> None:
+    found = app.run("changes", during=versioned(app, from_the_start=from_the_start))
+    assert (found.status, found.output) == ("completed", [from_the_start] * 2)
+    assert app.calls == ([1, 1] if from_the_start else ["one", "one"])
+
+
+def test_the_way_of_a_change_is_in_the_log_before_a_worker_dies(app: Application) -> None:
+    during = versioned(app, from_the_start=True)
+    for write in range(7, 14):
+        app.calls.clear()
+        found = app.run("changes", during=during, plan=killed(write))
+        assert (found.status, found.output) == ("completed", [True, True]), write
+
+
+def test_after_a_checkpoint_all_changes_are_met_anew(app: Application) -> None:
+    code = {"changed": False}
+
+    @workflow("changes", registry=app.registry)
+    async def changes(context: WorkflowContext) -> list[bool]:
+        found = [*(context.state or []), code["changed"] and context.version("count")]
+        await context.sleep("30m")
+        if len(found) == 3:
+            return found
+        context.checkpoint(found)
+
+    async def during(world: World, saga: str) -> None:
+        await asyncio.sleep(600)
+        code["changed"] = True
+
+    assert app.run("changes", during=during).output == [False, True, True]
+
+
 def test_a_result_that_no_longer_fits_its_tool_parks_the_saga(app: Application) -> None:
     @tool("typed", registry=app.registry)
     async def typed() -> int:

@@ -20,7 +20,8 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `state`: that of its newest checkpoint, if it has made `checkpoints`. `token`: makes the token of the
     callback of an item; None: the key of tokens has not been read. `api_url`: address of the deployment's
-    API; empty if it is not known. `graphs`: named graphs of its workflow.
+    API; empty if it is not known. `graphs`: named graphs of its workflow. `changes`: changes of its code that
+    it has met as changed code (`WorkflowContext.version`).
     """
 
     saga: str
@@ -35,6 +36,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     token: Callable[[str], str] | None = None
     api_url: str = ""
     graphs: Collection[str] = ()
+    changes: Collection[str] = ()
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +59,13 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
-    When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`.
+    When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`. `changes`:
+    changes of its code that it has met here first.
     """
 
     asked: tuple[OperationRequest, ...] = ()
     left: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     is_over: bool = False
     begins_again: bool = False
     output: Any = None

@@ -54,7 +54,8 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
     oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
-    `checkpoints`: then `began` is the time of that, and only later results count.
+    `checkpoints`: then `began` is the time of that, and only later results count. `changes`: changes of its
+    code that it has met as changed code since then.
     """
 
     given: Value
@@ -66,6 +67,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     ended: dict[str, Failure | None] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Heard, ...] = ()
+    changes: tuple[str, ...] = ()
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
@@ -93,6 +95,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
 
     `left`: operations that it no longer waits for; they are stopped. `segments`: those of its results, if
     they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
+    `changes`: changes of its code that it met.
     """
 
     at: int
@@ -102,6 +105,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     segments: tuple[Segment, ...] | None = None
     checkpoint: Value | None = None
     checkpoints: int = 0
+    changes: tuple[str, ...] = ()
 
     @property
     def items(self) -> Iterable[str]:
@@ -136,7 +140,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     left.
 
     It is over with an `output` or a `failure`. `checkpoint`: the state with which it began again,
-    `checkpoints` times.
+    `checkpoints` times. `changes`: changes of its code that it met.
     """
 
     at: int
@@ -145,6 +149,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     segments: tuple[Segment, ...] | None = None
     checkpoint: Value | None = None
     checkpoints: int = 0
+    changes: tuple[str, ...] = ()
     output: Value | None = None
     failure: Failure | None = None
 
@@ -180,6 +185,7 @@ def with_operations(
             ended={},
             segments=(),
             tail=(),
+            changes=event.changes,
         )
     gone = {*event.heard, *event.left}
     asked = {item: one for item, one in work.asked.items() if item not in gone}
@@ -191,4 +197,5 @@ def with_operations(
         ended={item: one for item, one in work.ended.items() if item not in gone},
         segments=segments,
         tail=tail,
+        changes=(*work.changes, *event.changes),
     )

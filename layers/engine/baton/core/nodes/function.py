@@ -103,6 +103,7 @@ class FunctionKind(TaskKind):
                 segments=progress.segments,
                 checkpoint=progress.checkpoint,
                 checkpoints=progress.checkpoints,
+                changes=progress.changes,
             )
         )
 

@@ -83,7 +83,7 @@ class _Live(Struct):
         if heard.item in self.left or self.end is not None:  # it has left it just when it ended
             self.left.pop(heard.item, None)
             self.heard.append(heard)
-            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=()))
+            self.steps.append(msgspec.structs.replace(self.steps[-1], asked=(), left=(), changes=()))
             return
         digest = self.asked.pop(heard.item, None)
         if digest is None:
@@ -163,6 +163,7 @@ class _Live(Struct):
             segments=segments,
             checkpoint=state,
             checkpoints=self.checkpoints - work.checkpoints,
+            changes=sum((step.changes for step in self.steps), ()),
         )
 
     def _words(self) -> str:
@@ -348,6 +349,7 @@ class FunctionRunner:
             token=partial(self._token, origin, call.slot) if links.has_key(self._p.secrets) else None,
             api_url=self._p.api_url,
             graphs=run.program.graphs,
+            changes=call.work.changes if checkpoints == call.work.checkpoints else (),
         )
         session = functions.open(call.name, arguments, facts)
         passed = _no_time if self._p.meter is None else self._p.meter.passed

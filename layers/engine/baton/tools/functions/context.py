@@ -110,6 +110,8 @@ class WorkflowContext:
         self.asked: list[OperationRequest] = []
         self.left: list[str] = []
         self.lacks_tokens = False
+        self.changes: list[str] = []
+        self._versions: dict[str, bool] = dict.fromkeys(facts.changes, True)
         self._tokens: dict[bytes, bytes] = {}
 
     # ---- what it is about
@@ -140,6 +142,19 @@ class WorkflowContext:
     def uuid(self) -> uuid.UUID:
         """Return a new random UUID, the same one each time that the function runs."""
         return uuid.UUID(int=self._bits(), version=4)
+
+    def version(self, change: str) -> bool:
+        """Return true if the function goes the way of a change of its code: False in a saga that had passed
+        this place before the change was deployed.
+
+        The answer for a `change` is the same wherever and however often the function asks, until its next
+        checkpoint.
+        """
+        if change not in self._versions:
+            self._versions[change] = not self.is_replaying
+            if not self.is_replaying:
+                self.changes.append(change)
+        return self._versions[change]
 
     def _bits(self) -> int:
         self._drawn += 1

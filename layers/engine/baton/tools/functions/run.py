@@ -87,9 +87,10 @@ class _Session:
         context, task = self._context, self._task
         if context.lacks_tokens:
             raise NoTokensError
-        asked, left = tuple(context.asked), tuple(context.left)
+        asked, left, changes = tuple(context.asked), tuple(context.left), tuple(context.changes)
         context.asked.clear()
         context.left.clear()
+        context.changes.clear()
         if context.checkpointed and defect is None:
             if not context.open:
                 return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
@@ -103,7 +104,7 @@ class _Session:
             defect = FunctionDefect("it waits for what is no operation of its saga")
         if defect is not None:
             return FunctionStep(is_over=True, failure=self._defect(defect))
-        return FunctionStep(asked=asked, left=left)
+        return FunctionStep(asked=asked, left=left, changes=changes)
 
     def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
         if task.cancelled():
