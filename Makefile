@@ -39,7 +39,7 @@ CROWDS = $(shell grep -rl --include='test_*.py' BATON_CROWDS tests)
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build dist pins bench trace load fuzz screenshots graphs failures soak conformance format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build dist pins bench peers trace load fuzz screenshots graphs failures soak conformance format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -144,6 +144,12 @@ format: install-dev  ## let ruff mend what it can
 
 bench: install-dev  ## measure: all benches, or make bench BENCH=overhead; CHECK=1 fails on a missed target
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(CHECK),--check)
+
+PEERS := build/peers
+peers: install-dev  ## a workflow function beside the same one in DBOS and in LangGraph, all in one run
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/pip install --quiet $$(grep -E '^(dbos|langgraph)==' constraints.txt)
+	@$(BIN)/python -m benchmarks.peers compare $(PEERS)/bin/python
 
 trace: install-dev  ## the files that a step, POST /sagas and a compilation enter, in order; WRITE=1 renews tests/architecture/trace.json
 	@$(BIN)/python -m benchmarks.trace $(if $(WRITE),--write)
