@@ -37,6 +37,7 @@ SHORT = {
     "local/account.py": "the only file that looks at a real account",
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
+    "tools/functions/models.py": "it needs the models of documents, which a worker loads with the first request to a model",
     "tools/functions/newer.py": "it needs the compiler, which a worker loads only after a deploy of other code",
     "tools/processes/program.py": "a program",
 }

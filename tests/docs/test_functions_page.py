@@ -16,6 +16,7 @@ PAGE = Page(ROOT / "docs/functions.md")
 BATON = ("-c", "from baton.cli import main; main()")
 MORE = """
 from baton.testing import run
+from sagas.desk import help_desk
 from sagas.orders import fulfil
 from sagas.pickup import ship_or_pick_up
 from sagas.reminders import remind
@@ -34,6 +35,8 @@ def test_other_functions_of_the_page():
     result = run(remind, {"friend": "ann", "days": 3})
     assert (result.output, result.took_s) == (3, 3 * 86_400)
     assert run("weekend", {"order": "o1"}).status == "completed"
+    models = {"triage": [{"order": "o1", "is_urgent": False}], "model": ["It is on its way."]}
+    assert run(help_desk, {"message": "Where is o1"}, models=models).output == "It is on its way."
 
 
 def test_both_forms_of_the_readme_do_the_same():
@@ -86,7 +89,7 @@ def test_all_its_workflows_have_no_problem_and_no_note(project: Path) -> None:
     done = python(project, *BATON, "check", "-q")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 8
     assert all(": ok, " in line for line in lines)
 
 

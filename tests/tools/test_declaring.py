@@ -168,8 +168,8 @@ def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
     assert baton.tool is tool
     assert issubclass(StepFailure, Exception)
     builds = {name for name in builder.__all__ if name[0].islower()} | {"OUTPUT", "Workflow"}
-    of_tools = {"Context", "Key", "Merits", "Risk", "StepFailure", "node_kind", "pipeline", "tool"}
-    of_functions = {"Operation", "WorkflowContext", "workflow"}
+    of_tools = {"Context", "Key", "Merits", "Risk", "StepFailure", "node_kind", "pipeline", "raises", "tool"}
+    of_functions = {"Agent", "Callback", "Operation", "WorkflowContext", "workflow"}
     assert set(baton.__all__) - {"__version__"} == of_tools | of_functions | builds
     with pytest.raises(AttributeError, match="nonsense"):
         _ = baton.nonsense  # type: ignore[attr-defined]  # the mistake
@@ -375,6 +375,8 @@ def test_an_app_that_is_not_there_is_told_with_what_to_set(says: Says) -> None:
         {StepFailure: "not_listed"},
         {KeyError: ""},
         {KeyError: 3},
+        {KeyError: ("not_listed", "permanant")},
+        {KeyError: ("not_listed", "permanent", "x")},
     ],
 )
 def test_the_codes_of_errors_are_checked(raises: Any, says: Says) -> None:
@@ -382,6 +384,9 @@ def test_the_codes_of_errors_are_checked(raises: Any, says: Says) -> None:
 
         @tool("t.find", raises=raises, registry=Registry())
         def find() -> None: ...
+
+    with pytest.raises(ToolError, match=r"test_declaring.py:\d+"):
+        baton.raises(raises, registry=Registry())
 
 
 def test_decimals_stay_exact_in_both_directions_and_their_schema_is_one_that_the_engine_takes(

@@ -6,7 +6,7 @@ import pytest
 
 from baton.core.failures.codes import ERRORS
 from baton.ports import StepFailure
-from baton.tools.define import Registry, tool
+from baton.tools.define import Registry, raises, tool
 from baton.tools.perform import ToolPerformer
 from tests.tools.test_performing import CONTEXT, failure, perform, raising, run
 
@@ -69,6 +69,33 @@ def test_a_bug_in_what_is_done_about_a_failure_outside_is_told_as_that_failure()
             _ = NOTHING["retry"]
 
     assert failure(clumsy)[0] == "timeout"
+
+
+def test_the_nearest_class_of_an_error_has_its_code_and_class_at_the_tool_or_at_the_application() -> None:
+    registry = Registry()
+
+    class DeclinedError(NotListedError):
+        pass
+
+    @tool("pay", raises={NotListedError: ("of_tool", "permanent")}, registry=registry)
+    async def pay(error: str) -> None:
+        raise {"declined": DeclinedError, "listed": NotListedError, "key": KeyError}[error]("no")
+
+    @tool("other", registry=registry)
+    async def other() -> None:
+        raise NotListedError("no")
+
+    raises({KeyError: "of_app", DeclinedError: ("declined", "user_resolvable")}, registry=registry)
+    raises({NotListedError: ("listed_of_app", "transient")}, registry=registry)
+    for name, given, code, kind, happened in (
+        ("pay", {"error": "declined"}, "declined", "user_resolvable", None),
+        ("pay", {"error": "listed"}, "of_tool", "permanent", None),
+        ("pay", {"error": "key"}, "of_app", "unknown", True),
+        ("other", {}, "listed_of_app", "transient", None),
+    ):
+        with pytest.raises(StepFailure) as caught:
+            run(ToolPerformer(registry).perform(name, given, CONTEXT))
+        assert (caught.value.code, caught.value.kind, caught.value.happened) == (code, kind, happened)
 
 
 def test_a_tool_moves_errors_out_of_the_list_and_into_it() -> None:

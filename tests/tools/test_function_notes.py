@@ -13,9 +13,10 @@ from time import sleep
 
 import pytest
 
-from baton import WorkflowContext, tool, workflow
+from baton import StepFailure, WorkflowContext, tool, workflow
+from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
-from baton.tools.functions.notes import function_notes
+from baton.tools.functions.notes import code_notes, function_notes
 
 REGISTRY = Registry()
 
@@ -87,3 +88,33 @@ def test_each_call_is_noted_with_its_line_and_what_to_write(call: str, instead: 
 def test_what_a_function_of_the_package_calls_counts_too() -> None:
     (note,) = function_notes(REGISTRY["indirect"], REGISTRY)
     assert "`sleep(…)`" in note
+
+
+class DeclinedError(Exception):
+    pass
+
+
+@tool("notes.pay", registry=REGISTRY, raises={DeclinedError: ("card_de" + "clined", "permanent")})
+async def pay() -> None:
+    raise StepFailure("out_of_stock", "there is none", kind="permanent")
+
+
+DOCUMENT = """
+name: shop
+nodes:
+  pay: {tool: notes.pay, catch: [{code: "%s", then: tell}]}
+  work: {tool: notes.work, after: pay, with: {value: 1}, on_failure: {any: fail}}
+  tell: {tool: notes.work, with: {value: 2}}
+"""
+
+
+@pytest.mark.parametrize("code", ["card_declined", "out_of_stock", "timeout"])
+def test_a_code_that_a_tool_can_raise_has_no_note(code: str) -> None:
+    assert list(code_notes(compile_document(DOCUMENT % code, REGISTRY.specs()), REGISTRY)) == []
+
+
+def test_a_code_that_no_tool_can_raise_has_a_note_with_the_nearest() -> None:
+    wrong = "card_" + "declind"
+    (note,) = code_notes(compile_document(DOCUMENT % wrong, REGISTRY.specs()), REGISTRY)
+    assert f"`{wrong}`" in note
+    assert "card_declined" in note

@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
-    from baton.tools.define import node_kind, pipeline, tool
-    from baton.tools.functions.context import Operation, WorkflowContext
+    from baton.tools.define import node_kind, pipeline, raises, tool
+    from baton.tools.functions.agents import Agent
+    from baton.tools.functions.context import Callback, Operation, WorkflowContext
     from baton.tools.functions.define import workflow
 
 __all__ = [
     "OUTPUT",
+    "Agent",
+    "Callback",
     "Context",
     "Key",
     "Merits",
@@ -67,6 +70,7 @@ __all__ = [
     "pipeline",
     "poll",
     "python",
+    "raises",
     "rule",
     "tool",
     "workflow",
@@ -79,11 +83,14 @@ _HOMES = {
     "Merits": ("baton.core.effects.toolspec", "Merits"),
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
+    "Agent": ("baton.tools.functions.agents", "Agent"),
+    "Callback": ("baton.tools.functions.context", "Callback"),
     "Operation": ("baton.tools.functions.context", "Operation"),
     "WorkflowContext": ("baton.tools.functions.context", "WorkflowContext"),
     "workflow": ("baton.tools.functions.define", "workflow"),
     "node_kind": ("baton.tools.define", "node_kind"),
     "pipeline": ("baton.tools.define", "pipeline"),
+    "raises": ("baton.tools.define", "raises"),
     "tool": ("baton.tools.define", "tool"),
 }
 

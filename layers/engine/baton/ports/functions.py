@@ -20,7 +20,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `state`: that of its newest checkpoint, if it has made `checkpoints`. `token`: makes the token of the
     callback of an item; None: the key of tokens has not been read. `api_url`: address of the deployment's
-    API; empty if it is not known.
+    API; empty if it is not known. `graphs`: named graphs of its workflow.
     """
 
     saga: str
@@ -34,6 +34,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: int = 0
     token: Callable[[str], str] | None = None
     api_url: str = ""
+    graphs: Collection[str] = ()
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from baton.core.models.usage import MODEL, Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
 from baton.testing.loop import VirtualLoop
+from baton.testing.operations import FunctionNodes, is_label, own_name
 
 Script = Callable[[ModelRequest], Any]
 PRICE = Price(input=1_000_000, output=10_000_000)  # of any model: $1 and $10 for a million tokens
@@ -136,7 +137,8 @@ def _arguments(offer: ToolOffer, names: Mapping[str, str]) -> Any:
 class ScriptedModels:
     """The port `Models` of a test. `read` sets its scripts. `check` raises the errors of the scripts."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: FunctionNodes | None = None) -> None:
+        self._functions = functions or FunctionNodes()
         self._scripts: Mapping[str, Script] = {}
         self._names: Mapping[str, Mapping[str, str]] = {}
         self._wrong: BaseException | None = None
@@ -145,34 +147,40 @@ class ScriptedModels:
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
         """Read the scripts. Raises `ValueError` for nodes without one. `nodes`: the tools of each."""
         asking = sorted(node for node, tools in nodes.items() if MODEL in tools)
+        functions = sorted(self._functions.nodes)  # which know only when they run what they ask
         if isinstance(models, Mapping):
             for node in models:
-                if node not in asking:
+                if node not in asking and not (functions and is_label(node)):
                     known = nearest(node, asking) or f"there are: {', '.join(asking) or 'none'}"
                     raise ValueError(
                         f"models: there is no node `{node}` that asks a model; {known}"
                         "\nthe keys are nodes; an answer that is an object is written in a list: [{…}]"
                     )
-        elif models is not None and not asking:
+        elif models is not None and not asking + functions:
             raise ValueError("models: no node of the workflow or its children asks a model")
-        elif isinstance(models, (list, tuple)) and len(asking) > 1:
-            names = ", ".join(f'"{node}": […]' for node in asking)
+        elif isinstance(models, (list, tuple)) and len(asking + functions) > 1:
+            names = ", ".join(f'"{node}": […]' for node in asking + functions)
             raise ValueError(f"models: several nodes ask a model; write a list for each: {{{names}}}")
         else:
-            models = {} if models is None else dict.fromkeys(asking, models)
-        if missing := [node for node in asking if node not in models]:
+            models = {} if models is None else dict.fromkeys(asking + functions, models)
+        missing = [node for node in asking if node not in models]
+        if missing and not functions:  # a function asks few of those that its application has
             raise ValueError(
                 f"`{missing[0]}` asks a model, and a test reaches none; "
                 f'write run(…, models={{"{missing[0]}": …}}): {_HOW}'
             )
-        self._names = {node: _names(nodes[node]) for node in models}
+        self._names = {node: _names(nodes.get(node, ())) for node in models}
         self._scripts = {node: _script(node, said, self._names[node]) for node, said in models.items()}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         """Answer as the port specifies."""
         # A request's key is made of its saga, its slot and the attempt.
-        node = Slot.parse(request.key.split("/")[2]).node
+        slot = request.key.split("/")[2]
+        node = self._functions.named(self._scripts, slot) or Slot.parse(slot).node
         try:
+            if node not in self._scripts:
+                name = own_name(Slot.parse(slot).item) if node in self._functions.nodes else node
+                raise ValueError(f'`{name}` asks a model; write run(…, models={{"{name}": …}}): {_HOW}')
             said = self._scripts[node](request)
             if inspect.isawaitable(said):
                 loop = asyncio.get_running_loop()

@@ -132,7 +132,7 @@ def run(
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
     functions = FunctionNodes()
     deadly = Kills(moments, tools_of, functions) if moments else None
-    plans, scripted = plans_of(callbacks), ScriptedModels()
+    plans, scripted = plans_of(callbacks), ScriptedModels(functions)
     answered = {node: _answers(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions import nearest, parse_duration
 from baton.core.failures.alternatives import declaration_problems
-from baton.core.failures.codes import CODE_PATTERN
+from baton.core.failures.codes import CLASSES, CODE_PATTERN
 from baton.core.failures.names import code_of
 from baton.core.limits import Limits
 from baton.core.pipelines import pipeline as written
@@ -96,6 +97,8 @@ _NO_SCHEMA = frozenset({"cls", "default", "expected", "function", "members", "me
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Raises = Mapping[type[BaseException], str | tuple[str, str]]
+"""Codes of errors, by their classes; with a code, the class of failure if its code alone does not say it."""
 _is_code = re.compile(CODE_PATTERN).fullmatch
 
 
@@ -109,11 +112,13 @@ class Tool:
 
     reads_json: a type in its hints takes JSON in another way than Python's
     values (strict, `bytes` as base64). keys_may_meet: two keys of an object
-    in its result can be the same text in JSON. raises: the codes of errors.
+    in its result can be the same text in JSON. raises: the codes and classes
+    of errors; shared: those of all tools of its application.
     document: of a workflow function, the fields of its document. completed:
     gives the tool with what only all declared tools together say of it, and
     adds those that it declares by using them.
-    replaces: of a test's stand-in, the function under `@tool`.
+    replaces: of a test's stand-in, the function under `@tool`. graphs: of a
+    workflow function, its agents, as graphs of its document.
     """
 
     spec: ToolSpec
@@ -122,12 +127,14 @@ class Tool:
     result: TypeAdapter[Any]
     context: str
     is_async: bool
-    raises: Mapping[type[BaseException], str] = field(default_factory=dict)
+    raises: Mapping[type[BaseException], tuple[str, str]] = field(default_factory=dict)
+    shared: Mapping[type[BaseException], tuple[str, str]] = field(default_factory=dict)
     reads_json: bool = False
     keys_may_meet: bool = True
     document: Mapping[str, Any] | None = None
     completed: Callable[[Tool, dict[str, Tool]], Tool] | None = None
     replaces: Callable[..., Any] | None = None
+    graphs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needs_process(self) -> bool:
@@ -141,9 +148,12 @@ class Registry(Mapping[str, Tool]):
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self._incomplete: list[str] = []
+        self.raised: dict[type[BaseException], tuple[str, str]] = {}
+        """The codes and classes of errors of all its tools: see `raises`."""
 
     def add(self, tool: Tool) -> None:
         """Add a tool. Raises `ToolError` when another function has this name."""
+        tool = replace(tool, shared=tool.shared or self.raised)
         there = self._tools.get(tool.spec.name)
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")
@@ -218,7 +228,7 @@ def tool(
     undo: str = "",
     breaker: str = "",
     in_doubt: str = "",
-    raises: Mapping[type[BaseException], str] | None = None,
+    raises: Raises | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -252,9 +262,10 @@ def tool(
     breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of
     its own, `host` for that of the argument `url`.
 
-    raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError:
-    "not_listed"}`; they hold for derived classes, too. Without it, an error that says "bug" is a defect,
-    which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
+    raises: the codes of errors that the function raises on purpose, such as `{KeyError: "not_listed",
+    CardDeclined: ("card_declined", "permanent")}`; they hold for derived classes, too, and the nearest class
+    counts. Without it, an error of Python that says "bug" is a defect, which parks the saga; `{ValueError:
+    "tool_defect"}` makes one of another.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so
     it is declared where importing the app declares it again, and shares no variables with the worker. A plain
@@ -290,7 +301,7 @@ def tool(
         try:
             _check(name, effect)
             made = _make(function, name, version, effect, _milliseconds(name, timeout), abilities)
-            made = replace(made, raises=_codes(name, raises))
+            made = replace(made, raises=_codes(f"tool `{name}`: ", raises))
             (REGISTRY if registry is None else registry).add(made)
         except ToolError as error:
             raise ToolError(f"{error}{_where(function)}") from error.__cause__
@@ -320,16 +331,36 @@ def _check(name: str, effect: str) -> None:
         raise ToolError(f"{known}; {hint}" if hint else known)
 
 
-def _codes(name: str, raises: Mapping[Any, Any] | None) -> dict[type[BaseException], str]:
-    for kind, code in (raises or {}).items():
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)) or issubclass(kind, StepFailure):
-            shown = getattr(kind, "__name__", repr(kind))
-            raise ToolError(
-                f"tool `{name}`: raises: `{shown}` is no class of errors that can have a code here"
-            )
+def raises(errors: Raises, *, registry: Registry | None = None) -> None:
+    """Declare the codes of errors for all tools of the application; those of a tool's own `raises` go before.
+
+    An error is a class of the application or of a library: `raises({CardDeclined: ("card_declined",
+    "permanent")})`. Raises `ToolError`.
+    """
+    try:
+        found = _codes("", errors)
+    except ToolError as error:
+        frame = sys._getframe(1)  # noqa: SLF001  # the line of the author
+        raise ToolError(f"{error} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})") from None
+    (REGISTRY if registry is None else registry).raised.update(found)
+
+
+def _codes(whose: str, raises: Mapping[Any, Any] | None) -> dict[type[BaseException], tuple[str, str]]:
+    found = {}
+    for error, said in (raises or {}).items():
+        code, kind = said if isinstance(said, tuple) and len(said) == 2 else (said, "")
+        if not (isinstance(error, type) and issubclass(error, BaseException)) or issubclass(
+            error, StepFailure
+        ):
+            shown = getattr(error, "__name__", repr(error))
+            raise ToolError(f"{whose}raises: `{shown}` is no class of errors that can have a code here")
         if not isinstance(code, str) or not _is_code(code):
-            raise ToolError(f"tool `{name}`: raises: {code!r} is no code; write one such as `not_listed`")
-    return {kind: code_of(code) for kind, code in (raises or {}).items()}
+            raise ToolError(f"{whose}raises: {code!r} is no code; write one such as `not_listed`")
+        if kind and kind not in CLASSES:
+            hint = nearest(str(kind), CLASSES) or f"there are: {', '.join(CLASSES)}"
+            raise ToolError(f"{whose}raises: {kind!r} is no class of failures; {hint}")
+        found[error] = code_of(code), kind
+    return found
 
 
 def _milliseconds(name: str, timeout: str | float | None) -> int:

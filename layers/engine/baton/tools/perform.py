@@ -194,8 +194,9 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
         if type(error.status) is int and error.status:
             found = msgspec.structs.replace(found, status=error.status)
     else:
-        code = next((tool.raises[kind] for kind in type(error).__mro__ if kind in tool.raises), "")
-    if not isinstance(error, StepFailure) and not found.status:
+        known = {**tool.shared, **tool.raises}
+        code, kind = next((known[one] for one in type(error).__mro__ if one in known), ("", ""))
+    if not isinstance(error, StepFailure) and not found.status and not kind:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
     if code not in CODES and sanitised(code) != code:

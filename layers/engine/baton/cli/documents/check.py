@@ -299,7 +299,7 @@ def _compiled(
         notes=(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
-            *_notes_of_functions(graph),
+            *_notes_of_code(graph),
         ),
         on_failure=_on_failure({name: asdict(foretold(one)) for name, one in programs.items()})
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
@@ -308,15 +308,14 @@ def _compiled(
     )
 
 
-def _notes_of_functions(graph: Graph) -> list[str]:
-    """Return notes about the code of the functions that a workflow runs."""
-    names = [node.function.name for node in graph.nodes if node.function is not None]
-    if not names:
-        return []
+def _notes_of_code(graph: Graph) -> list[str]:
+    """Return notes about the code of the functions that a workflow runs, and of its tools."""
     from baton.tools.define import REGISTRY
-    from baton.tools.functions.notes import function_notes
+    from baton.tools.functions.notes import code_notes, function_notes
 
-    return [note for name in names for note in function_notes(REGISTRY[name], REGISTRY)]
+    names = [node.function.name for node in graph.nodes if node.function is not None]
+    notes = [note for name in names for note in function_notes(REGISTRY[name], REGISTRY)]
+    return [*notes, *code_notes(graph, REGISTRY)]
 
 
 def _calls_of_functions(graph: Mapping[str, Any]) -> list[str]:

@@ -46,7 +46,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     `requires_approval`: a person approves every call of it first; `risk`: only the risky ones. `undo`: its
     inverse, which undoes the effect of a call; `in_doubt`: CALL or ASK, for a call with an unknown outcome;
     empty: CALL if that does no harm. `breaker`: the circuit breaker of its target
-    (core/failures/breakers.py); empty: none.
+    (core/failures/breakers.py); empty: none. `calls`: of a workflow function, the tools that its code names,
+    and `agents` its agents.
     """
 
     name: str
@@ -75,6 +76,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     breaker: str = ""
     in_doubt: str = ""
     calls: tuple[str, ...] | None = None
+    agents: tuple[str, ...] = ()
 
     @property
     def may_ask(self) -> bool:

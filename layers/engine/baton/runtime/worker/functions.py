@@ -347,6 +347,7 @@ class FunctionRunner:
             checkpoints=checkpoints,
             token=partial(self._token, origin, call.slot) if links.has_key(self._p.secrets) else None,
             api_url=self._p.api_url,
+            graphs=run.program.graphs,
         )
         session = functions.open(call.name, arguments, facts)
         passed = _no_time if self._p.meter is None else self._p.meter.passed

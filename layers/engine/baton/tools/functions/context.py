@@ -13,16 +13,17 @@ from inspect import signature
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 import msgspec
-from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
 from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
-from baton.core.graph.graph import START
+from baton.core.graph.graph import START, inner_name
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
+from baton.tools.functions.agents import Agent, Read, shape_of
 from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class Operation(asyncio.Future[T], Generic[T]):
     item: str = ""
     is_used: bool = False
     left: Callable[[str], None]
-    read: Callable[[Any], Any] | None = None
+    read: Read | None = None
     """Makes the result of its JSON; None: the result is the JSON."""
     can_expire: bool = False
 
@@ -200,8 +201,6 @@ class WorkflowContext:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
         given = _bound(found, args, arguments, dict(zip(_OPTIONS, (name, retry, timeout), strict=True)))
-        if retry is not None and (type(retry) is not int or retry < 1):
-            raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
         return self._ask(
             name or (_called(tool) if isinstance(tool, str) else tool.__name__),
             OperationRequest(
@@ -210,7 +209,7 @@ class WorkflowContext:
                 digest="",
                 tool=found.spec.name,
                 arguments=given,
-                attempts=retry or 0,
+                attempts=_attempts(retry),
                 timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
             ),
             partial(_typed, found),
@@ -349,6 +348,72 @@ class WorkflowContext:
         given = {} if input is None else _json(input)
         return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
 
+    def agent(
+        self,
+        agent: Agent[R],
+        prompt: Any,
+        *,
+        name: str = "",
+    ) -> Operation[R]:
+        """Ask an agent; the result is its answer, of the type of its `output`.
+
+        prompt: a text, or a value that its model gets as JSON. It runs as a child saga: a failure is a
+        `StepFailure` with the code `child_failed`.
+        """
+        if agent.name not in self._facts.graphs:
+            text = f"its saga was started without the agent `{agent.name}`"
+            raise FunctionDefect(f"{text}; name it in the function's code, and start sagas of that")
+        node = {"kind": "subgraph", "workflow": inner_name(self._facts.workflow, agent.name)}
+        given = {"prompt": _json(prompt)}
+        return self._ask(
+            name or agent.name, _asked(node, None, given), agent.read, digested=[agent.name, given]
+        )
+
+    @overload
+    def model(
+        self, model: str, prompt: Any, *, schema: type[T], instructions: str = "", **settings: Any
+    ) -> Operation[T]: ...
+    @overload
+    def model(
+        self, model: str, prompt: Any, *, schema: Mapping[str, Any], instructions: str = "", **settings: Any
+    ) -> Operation[Any]: ...
+    @overload
+    def model(
+        self, model: str, prompt: Any, *, instructions: str = "", **settings: Any
+    ) -> Operation[str]: ...
+    def model(
+        self,
+        model: str,
+        prompt: Any,
+        *,
+        schema: Any = None,
+        instructions: str = "",
+        retry: int | None = None,
+        timeout: str | float | timedelta | None = None,
+        name: str = "model",
+        **settings: Any,
+    ) -> Operation[Any]:
+        """Ask a model once; the result is its text, or with `schema` (a type, or a JSON schema) that.
+
+        prompt: a text, or a value that the model gets as JSON. retry and timeout: as of `step`. settings:
+        `max_output`, `temperature`, `corrections` and all others of a `model` node.
+        """
+        from baton.tools.functions.models import request_of  # needs the models of documents
+
+        given = {"prompt": _json(prompt), **({"instructions": instructions} if instructions else {})}
+        if given["prompt"] in (None, "", {}, []):
+            raise FunctionDefect("`context.model`: the prompt is empty")
+        shape, read = _shape_of(schema)
+        timeout_ms = 0 if timeout is None else _milliseconds("timeout", timeout)
+        settings = _json(settings)
+        node = request_of(model, settings, timeout_ms, _attempts(retry))
+        return self._ask(
+            name,
+            _asked({**node, "output_schema": shape}, None, given),
+            read,
+            digested=[model, given, settings, timeout_ms, retry],
+        )
+
     async def map(
         self,
         function: Callable[[T], Awaitable[R]],
@@ -417,9 +482,10 @@ class WorkflowContext:
         self,
         name: str,
         asked: OperationRequest,
-        read: Callable[[Any], Any] | None = None,
+        read: Read | None = None,
         *,
         kind: type[Operation[Any]] = Operation,
+        digested: Any = None,
     ) -> Operation[Any]:
         if self._loop is None or not self._loop.is_running():
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
@@ -432,14 +498,16 @@ class WorkflowContext:
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
         item = item_of(label)
-        node = {key: value for key, value in asked.node.items() if key != "output_schema"}
-        said = _encode([asked.tool, node, asked.arguments, asked.digest])
+        if digested is None:
+            node = {key: value for key, value in asked.node.items() if key != "output_schema"}
+            digested = [asked.tool, node, asked.arguments, asked.digest]
+        said = _encode(digested)
         for token, name_of_it in self._tokens.items():  # where it leads is no other request
             said = said.replace(token, name_of_it)
         digest = hashlib.sha256(said).hexdigest()[:16]
         operation = kind(loop=self._loop)
         operation.item, operation.left, operation.read = item, self._left, read
-        operation.can_expire = node.get("kind") in _EXPIRE
+        operation.can_expire = asked.node.get("kind") in _EXPIRE
         self.open[item] = operation
         self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
         return operation
@@ -464,6 +532,12 @@ def item_of(label: str) -> str:
     return item
 
 
+def _attempts(retry: int | None) -> int:
+    if retry is not None and (type(retry) is not int or retry < 1):
+        raise FunctionDefect(f"`retry={retry!r}`: write the number of attempts, 1 or more")
+    return retry or 0
+
+
 def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> OperationRequest:
     return OperationRequest(
         item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments
@@ -484,18 +558,10 @@ def _typed(tool: Tool, output: Any) -> Any:
     return tool.result.validate_python(output)
 
 
-@cache
-def _adapter_of(schema: Any) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    adapter = TypeAdapter[Any](schema)
-    return adapter.json_schema(), lambda value: adapter.validate_json(_encode(value))
-
-
-def _shape_of(schema: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+def _shape_of(schema: Any) -> tuple[Any, Read | None]:
     """Return the JSON schema of a type or schema, and what makes a value of the type from its JSON."""
-    if schema is None or isinstance(schema, Mapping):
-        return schema, None
     try:
-        return _adapter_of(schema)
+        return shape_of(schema)
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
         raise FunctionDefect(f"`schema={schema!r}` is no type with a JSON schema: {error}") from error
 

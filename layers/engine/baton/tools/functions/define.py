@@ -19,6 +19,7 @@ from baton.core.graph.graph import WORKFLOW_NAME
 from baton.ports import StepContext
 from baton.tools.abilities import NAME
 from baton.tools.define import REGISTRY, F, Registry, Tool, ToolError, _make, _where
+from baton.tools.functions.agents import Agent
 from baton.tools.functions.context import WorkflowContext
 
 _is_name = re.compile(WORKFLOW_NAME).fullmatch
@@ -33,7 +34,7 @@ def workflow(
     limits: Mapping[str, Any] | None = None,
     on_failure: str | Mapping[str, Any] | None = None,
     compensate: str | None = None,
-    tools: Sequence[Callable[..., Any] | str] = (),
+    tools: Sequence[Callable[..., Any] | Agent[Any] | str] = (),
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare an `async` function as the workflow `name`; the function itself stays as it was.
@@ -83,13 +84,14 @@ def document_of(tool: Tool) -> dict[str, Any]:
     said: dict[str, Any] = {"name": tool.spec.name}
     if tool.spec.description:
         said["description"] = tool.spec.description.partition("\n\n")[0]
-    return {
+    made = {
         **said,
         "input": _input_of(tool),
         **(tool.document or {}),
         "nodes": {node: {"function": tool.spec.name}},
         "output": f"${{ctx.{node}.output}}",
     }
+    return {**made, "graphs": dict(tool.graphs)} if tool.graphs else made
 
 
 def _input_of(tool: Tool) -> Mapping[str, Any]:
@@ -111,21 +113,36 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
     An ordinary function that it gives to `step` becomes a tool.
     """
     by_function = {one.function: name for name, one in registry.items() if one.document is None}
-    found = {_named(tool, one, by_function) for one in more}
+    agents = {one.name: one for one in more if type(one) is Agent}
+    found = {_named(tool, one, by_function) for one in more if type(one) is not Agent}
     for function in functions_of(tool.function, by_function):
         for one in _given_to_step(function):
-            if one not in by_function:
-                made = _as_tool(tool, one)
-                registry[made.spec.name] = made
-                by_function[one] = made.spec.name
-            found.add(by_function[one])
+            found.add(_known(tool, one, by_function, registry))
         for value in _values(function):
             if isinstance(value, str):
                 if value in STANDARD or (value in registry and registry[value].document is None):
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
-    return replace(tool, completed=None, spec=structs.replace(tool.spec, calls=tuple(sorted(found))))
+            elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
+                raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
+    graphs = {
+        name: agent.graph(
+            [one if isinstance(one, str) else _known(tool, one, by_function, registry) for one in agent.tools]
+        )
+        for name, agent in sorted(agents.items())
+    }
+    spec = structs.replace(tool.spec, calls=tuple(sorted(found)), agents=tuple(graphs))
+    return replace(tool, completed=None, spec=spec, graphs=graphs)
+
+
+def _known(tool: Tool, function: Any, by_function: dict[Any, str], registry: dict[str, Tool]) -> str:
+    """Return the name of a function as a tool; an ordinary one becomes a tool."""
+    if function not in by_function:
+        made = _as_tool(tool, function)
+        registry[made.spec.name] = made
+        by_function[function] = made.spec.name
+    return by_function[function]
 
 
 def functions_of(function: Any, tools: Container[Any]) -> Iterator[Any]:

@@ -1,4 +1,5 @@
-"""Notes for the author of a workflow function: calls in its code that do not belong there.
+"""Notes about the code of an application: calls in a workflow function that do not belong there, and codes of
+failures that no tool raises.
 
 They are found in its source without running it. What is not found fails when it runs, or when it is replayed.
 """
@@ -8,11 +9,17 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
+from baton.core.effects.toolspec import STANDARD
+from baton.core.expressions import nearest
+from baton.core.failures.codes import CLASSES, CODES
+from baton.core.failures.policy import ANY
+from baton.core.graph.graph import Graph
 from baton.tools.define import Tool, _where
 from baton.tools.functions.define import functions_of
 
@@ -38,6 +45,33 @@ def function_notes(tool: Tool, registry: Mapping[str, Tool]) -> list[str]:
     """Return a note for each call of time, randomness, the outside or a tool in the code of a function."""
     tools = {one.function: name for name, one in registry.items() if one.document is None}
     return [note for function in functions_of(tool.function, tools) for note in _notes(function, tools)]
+
+
+def code_notes(graph: Graph, registry: Mapping[str, Tool]) -> Iterator[str]:
+    """Yield a note for each code in a `catch` or a rule of a node that its tools cannot raise."""
+    for node in (node for one in (graph, *graph.graphs.values()) for node in one.work):
+        named = dict.fromkeys([*(code for rule in node.catch for code in rule.codes), *node.failures])
+        codes = [one for one in named if one not in CODES and one not in CLASSES and one != ANY]
+        tools = [registry[one] for one in (node.tool, *(way.tool for way in node.ways)) if one in registry]
+        if not codes or not tools:
+            continue
+        declared = {code for tool in tools for code, _ in (*tool.shared.values(), *tool.raises.values())}
+        texts = [text for tool in tools for text in _sources(tool)]
+        for code in codes:
+            if code not in declared and None not in texts and not any(code in text for text in texts if text):
+                hint = nearest(code, {*declared, *CODES})
+                text = f"`{node.name}` names the code `{code}`, and `{tools[0].spec.name}` does not raise it"
+                yield f"{text}; {hint}" if hint else text
+
+
+def _sources(tool: Tool) -> Iterator[str | None]:
+    """Yield the sources of the modules of a tool's code; None for one that may raise any code."""
+    for function in functions_of(tool.function, ()):
+        module = sys.modules.get(function.__module__)
+        try:
+            yield None if module is None or tool.spec.name in STANDARD else inspect.getsource(module)
+        except OSError:
+            yield None
 
 
 def _notes(function: Any, tools: Mapping[Any, str]) -> Iterator[str]:

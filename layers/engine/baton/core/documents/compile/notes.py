@@ -113,7 +113,9 @@ def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str,
 
 
 def _unused(graph: Graph) -> Iterator[str]:
-    """Yield the named graphs that nothing starts."""
+    """Yield the named graphs that nothing starts. The code of a function starts its agents."""
+    if any(node.function for node in graph.nodes):
+        return iter(())
     used = {node.workflow for one in (graph, *graph.graphs.values()) for node in one.work}
     used |= set() if graph.handler is None else {graph.handler.workflow}
     return (name for name, inner in graph.graphs.items() if inner.name not in used)

@@ -111,7 +111,7 @@ class AgentModel(Asking):
     )
 
 
-class Agent(AsksModel):
+class AskedAgent(AsksModel):
     kind = "agent"
     key = "agent"
     title = "Agent"

@@ -12,7 +12,7 @@ from baton.core.documents.nodes.base import MAP, Compiler, KnownInterfaces, Node
 from baton.core.documents.parts.fields import Given
 from baton.core.expressions import nearest
 from baton.core.failures.policy import ANY, FAIL, PolicyChange
-from baton.core.graph.graph import FUNCTION, WHOLE_INPUT, WORKFLOW_NAME, FunctionParts
+from baton.core.graph.graph import FUNCTION, WHOLE_INPUT, WORKFLOW_NAME, FunctionParts, inner_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ class Function(NodeDocument):
                 hint = f"`{spec.name}` is a tool: write `tool: {spec.name}`"
             yield Problem(f"/nodes/{name}/function", f"there is no function `{self.of(node)}`", hint)
             return
+        for agent in spec.agents:
+            if inner_name("", agent) not in compiler.children:
+                message = f"`{spec.name}` has the agent `{agent}`, which is a part of its own workflow"
+                yield Problem(f"/nodes/{name}/function", message, f"write `workflow: {spec.name}`")
         for tool in spec.calls:
             yield from compiler.exists(f"/nodes/{name}/function", tool)
         if "with_" in node.model_fields_set:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from baton.core.documents.nodes.agent import Agent
+from baton.core.documents.nodes.agent import AskedAgent
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.child import Child, SubGraph
 from baton.core.documents.nodes.end import End, Fail
@@ -47,7 +47,7 @@ NODE_TYPES: list[NodeDocument] = [
     End(),
     Human(),
     AskedModel(),
-    Agent(),
+    AskedAgent(),
     Function(),
 ]
 SIMPLEST = Task.key
