@@ -40,6 +40,8 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 _EXPIRE = ("wait", "callback")
 """Kinds of node whose end by time is a `TimeoutError`."""
+MOST_PUBLISHED, MOST_PUBLISHED_BYTES = 16, 4_096
+"""Most names that a function publishes, and most bytes of them and their values."""
 MOST_OPEN = 1_000
 """Most operations of a function that are open at a time."""
 
@@ -108,6 +110,9 @@ class WorkflowContext:
         self.asked: list[OperationRequest] = []
         self.left: list[str] = []
         self.lacks_tokens = False
+        self.published: dict[str, Any] | None = None
+        """All that it has published, if that has changed."""
+        self._published: dict[str, Any] = dict(facts.published)
         self._tokens: dict[bytes, bytes] = {}
 
     # ---- what it is about
@@ -228,14 +233,45 @@ class WorkflowContext:
         waits = {"kind": "wait", "wait_ms": max(until - self._now, 0)}
         return self._ask(name, _asked(waits, until))
 
-    def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
+    @overload
+    def signal(
+        self,
+        signal: str,
+        *,
+        timeout: str | float | timedelta | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Operation[Any]: ...
+    @overload
+    def signal(
+        self, signal: str, *, timeout: str | float | timedelta | None = None, schema: type[T]
+    ) -> Operation[T]: ...
+    def signal(
+        self, signal: str, *, timeout: str | float | timedelta | None = None, schema: Any = None
+    ) -> Operation[Any]:
         """Wait for a signal of this name; the result is its payload. One that came before counts.
 
-        Raises `TimeoutError` when the time is over.
+        schema: a type, or a JSON schema. While the function waits, its sender is told of a payload that does
+        not fit. Raises `TimeoutError` when the time is over.
         """
         wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
-        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms}
-        return self._ask(signal, _asked(waits))
+        shape, read = _shape_of(schema)
+        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms, "output_schema": shape}
+        return self._ask(signal, _asked(waits), read)
+
+    def publish(self, name: str, value: Any) -> None:
+        """Show a value, as JSON, in the answer about the saga while the function runs.
+
+        It is the newest of its name.
+
+        It is in the entry with the next operations that the function asks for.
+        """
+        shown = self._published | {name: _json(value)}
+        if len(shown) > MOST_PUBLISHED:
+            raise FunctionDefect(f"it publishes more than {MOST_PUBLISHED} names")
+        if len(_encode(shown)) > MOST_PUBLISHED_BYTES:
+            text = f"all that it publishes has more than {MOST_PUBLISHED_BYTES:,} bytes"
+            raise FunctionDefect(f"{text}; publish a summary")
+        self._published = self.published = shown
 
     @overload
     def callback(

@@ -84,12 +84,14 @@ class _Session:
         context, task = self._context, self._task
         if context.lacks_tokens:
             raise NoTokensError
-        asked, left = tuple(context.asked), tuple(context.left)
+        asked, left, published = tuple(context.asked), tuple(context.left), context.published
         context.asked.clear()
         context.left.clear()
+        context.published = None
         if context.checkpointed and defect is None:
             if not context.open:
-                return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
+                state = context.checkpointed[0]
+                return FunctionStep(left=left, begins_again=True, output=state, published=published)
             names = ", ".join(f"`{item}`" for item in context.open)
             defect = FunctionDefect(
                 f"it makes a checkpoint while {names} is open; await it or cancel it before"
@@ -100,7 +102,7 @@ class _Session:
             defect = FunctionDefect("it waits for what is no operation of its saga")
         if defect is not None:
             return FunctionStep(is_over=True, failure=self._defect(defect))
-        return FunctionStep(asked=asked, left=left)
+        return FunctionStep(asked=asked, left=left, published=published)
 
     def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
         if task.cancelled():
