@@ -254,8 +254,39 @@ def test_the_sender_of_a_signal_is_told_whether_it_is_accepted(payload: Any, is_
 
 
 def test_a_payload_that_came_before_and_does_not_fit_is_a_failure() -> None:
-    result = run(shows, {"rounds": 2}, tools=REGISTRY, signals=[("1h", "more", {"pages": "many"})])
-    assert result.steps["more"].error.partition(":")[0] == "output_invalid"
+    registry = Registry()
+
+    @workflow("late", registry=registry)
+    async def late(context: WorkflowContext) -> str:
+        await context.sleep("2h")
+        try:
+            return str((await context.signal("more", schema=Scan)).pages)
+        except StepFailure as failure:
+            return failure.code
+
+    assert run(late, tools=registry, signals=[("1h", "more", {"pages": "many"})]).output == "output_invalid"
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_an_operation_that_has_failed_and_was_never_awaited_is_a_mistake(is_awaited: bool) -> None:
+    registry = Registry()
+
+    @tool("declines", registry=registry)
+    async def declines() -> None:
+        raise StepFailure("declined", "no", kind="permanent")
+
+    @workflow("forgets", registry=registry)
+    async def forgets(context: WorkflowContext) -> str:
+        left = context.step(declines)
+        await context.sleep("1h")
+        if is_awaited:
+            with pytest.raises(StepFailure):
+                await left
+        return "done"
+
+    result = run(forgets, tools=registry)
+    assert result.status == ("completed" if is_awaited else "parked")
+    assert is_awaited or "`declines`" in result.error
 
 
 @pytest.mark.parametrize(("names", "size"), [(17, 1), (1, 5_000)])
