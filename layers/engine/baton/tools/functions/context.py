@@ -642,7 +642,13 @@ def _called(tool: str) -> str:
 def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
+    if isinstance(tool, partial):
+        called = getattr(tool.func, "__name__", "a function")
+        return f"a `functools.partial` is no step; write `context.step({called}, …)` with all arguments"
     called = getattr(tool, "__name__", repr(tool))
+    if hasattr(tool, "__self__") or called == "<lambda>":
+        kind = "a lambda" if called == "<lambda>" else f"the method `{called}`"
+        return f"{kind} is no step; write a function with a name in a module, and give that to `step`"
     return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
 
 
