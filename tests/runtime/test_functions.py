@@ -19,6 +19,7 @@ from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
+from baton.tools.functions.context import FunctionRun
 from tests.core.build import replay
 from tests.kit.world import World
 from tests.runtime.functions import Application, killed
@@ -592,7 +593,7 @@ def test_numbers_differ_after_a_checkpoint_and_are_the_same_in_a_replay() -> Non
         facts = FunctionFacts(
             saga="s", tenant="t", user="u", workflow="w", slot="f", node="f", checkpoints=checkpoints
         )
-        context = WorkflowContext(facts, {})
+        context = WorkflowContext(facts, {}, FunctionRun())
         return context.random(), str(context.uuid())
 
     assert drawn(0) == drawn(0)

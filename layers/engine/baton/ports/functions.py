@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -21,6 +21,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     `state`: that of its newest checkpoint, if it has made `checkpoints`. `token`: makes the token of the
     callback of an item; None: the key of tokens has not been read. `api_url`: address of the deployment's
     API; empty if it is not known. `graphs`: named graphs of its workflow.
+    `published`: what it has published before its newest checkpoint.
     """
 
     saga: str
@@ -35,6 +36,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     token: Callable[[str], str] | None = None
     api_url: str = ""
     graphs: Collection[str] = ()
+    published: Mapping[str, Any] = {}
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,7 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
     When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`.
+    `published`: all that it has published, if that has changed.
     """
 
     asked: tuple[OperationRequest, ...] = ()
@@ -66,6 +69,7 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     begins_again: bool = False
     output: Any = None
     failure: Failure | None = None
+    published: dict[str, Any] | None = None
 
 
 class FunctionSession(Protocol):

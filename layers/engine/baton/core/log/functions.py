@@ -54,7 +54,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
     oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
-    `checkpoints`: then `began` is the time of that, and only later results count.
+    `checkpoints`: then `began` is the time of that, and only later results count. `published`: what it shows.
     """
 
     given: Value
@@ -66,10 +66,12 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     ended: dict[str, Failure | None] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Heard, ...] = ()
+    published: dict[str, Any] = {}
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
-        return {"results": max(self.heard - 1, 0)}
+        shown = {"published": self.published} if self.published else {}
+        return {"results": max(self.heard - 1, 0), **shown}
 
     @property
     def acts_by_items(self) -> bool:
@@ -93,6 +95,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
 
     `left`: operations that it no longer waits for; they are stopped. `segments`: those of its results, if
     they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
+    `published`: all that it shows, by name, if that has changed.
     """
 
     at: int
@@ -102,6 +105,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     segments: tuple[Segment, ...] | None = None
     checkpoint: Value | None = None
     checkpoints: int = 0
+    published: dict[str, Any] | None = None
 
     @property
     def items(self) -> Iterable[str]:
@@ -136,7 +140,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     left.
 
     It is over with an `output` or a `failure`. `checkpoint`: the state with which it began again,
-    `checkpoints` times.
+    `checkpoints` times. `published`: all that it shows, if that has changed.
     """
 
     at: int
@@ -147,6 +151,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: int = 0
     output: Value | None = None
     failure: Failure | None = None
+    published: dict[str, Any] | None = None
 
 
 class KnownFunctions(Protocol):
@@ -169,6 +174,8 @@ def with_operations(
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments) - sum(one.turns for one in segments)
         tail, segments = tail[covered:], event.segments
+    if event.published is not None:
+        work = replace(work, published=event.published)
     if event.checkpoint is not None:
         return replace(
             work,

@@ -102,6 +102,7 @@ class FunctionKind(TaskKind):
                 segments=progress.segments,
                 checkpoint=progress.checkpoint,
                 checkpoints=progress.checkpoints,
+                published=progress.published,
             )
         )
 

@@ -287,6 +287,9 @@ class ActiveNode(View):
     late: Annotated[bool | UnsetType, "True if the map no longer waits for the items that are left."] = UNSET
     ended_since: Annotated[int | UnsetType, "For a late map: number of items that have ended since."] = UNSET
     results: Annotated[int | UnsetType, "For a function: number of results that it has received."] = UNSET
+    published: Annotated[
+        dict[str, Any] | UnsetType, "For a function: the newest value of each name that it publishes."
+    ] = UNSET
     waits_for: Annotated[list[str] | UnsetType, "Nodes whose edges into this node are not decided."] = UNSET
 
 
