@@ -321,6 +321,11 @@ FOUND = {
             *(("read", at, CRASH_BEFORE) for at in (12, 49, 72, 86, 88, 99)),
         ),
     ),
+    "an answer lands behind a worker that has read the log, and then waits for an account": Schedule(
+        "surveys",
+        2030110002319,
+        faults=(("write", 21, LATE), ("write", 22, LATE), ("read", 20, CRASH_BEFORE), ("read", 33, HANG)),
+    ),
     "a worker of the release before hears nothing from the table until its time is over": Schedule(
         "routes",
         2020030005139,
