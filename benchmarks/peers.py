@@ -132,8 +132,8 @@ def _dbos(what: str, length: int, folder: str = "") -> tuple[float, float]:
         elif what == "start":
             with module.SetWorkflowID("one"):
                 await engine.start_workflow_async(stopped, length)
-            while len(await engine.list_workflow_steps_async("one")) < length:
-                await asyncio.sleep(0.1)  # noqa: ASYNC110  # it tells no one when a step is done
+            while len(await engine.list_workflow_steps_async("one")) < length:  # noqa: ASYNC110  # it tells no one
+                await asyncio.sleep(0.1)
         else:
             handle = await engine.retrieve_workflow_async("one")
             await engine.send_async("one", True, "go")

@@ -71,6 +71,8 @@ TOLD: Mapping[str, set[str]] = {
         "operations_began",
         "function_closed",
     },
+    # Its replay reads a log as the API shows it.
+    "cli/documents/against.py": {"function_began", "operations_began", "function_closed"},
 }
 # The literals of readers that have another meaning there.
 OTHER_MEANINGS: Mapping[str, set[str]] = {
@@ -121,6 +123,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/deployment/sagas.py": {"workflow"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
+    "cli/documents/against.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/connection.py": {"workflow"},
     "web/routes.py": {"workflow"},

@@ -62,12 +62,15 @@ from baton.compat.aws_durable import (
     durable_step,
     durable_wait_for_callback,
     durable_with_child_context,
+    strands,
     with_retry,
 )
+from baton.compat.aws_durable import context as context_module
 from baton.compat.aws_durable.context import workflow_of
 from baton.compat.aws_durable.strands import BODIES
 from baton.testing import Elsewhere, Result, run
 from baton.tools.define import Registry, ToolError
+from baton.tools.functions.notes import function_notes
 
 NONE = StepConfig(RetryPresets.none())
 SECOND = Duration.from_seconds(1)
@@ -162,6 +165,28 @@ def test_a_step_that_may_run_once_is_not_tried_again_by_a_strategy_that_gives_up
     )
     assert (found.status, began) == ("failed", [1])
     assert found.error == "execution_failed: StepInterruptedError: `charge` was interrupted"
+
+
+@pytest.mark.parametrize("semantics", StepSemantics)
+def test_a_step_that_has_not_begun_is_asked_for_again(
+    semantics: StepSemantics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(dict[Any, Any]):
+        """The closures of a process that has not run the handler, at first."""
+
+        is_first = True
+
+        def pop(self, key: Any, default: Any = None) -> Any:
+            found, is_first = super().pop(key, default), self.is_first
+            self.is_first = False
+            return None if is_first else found
+
+    closures = Elsewhere()
+    monkeypatch.setattr(strands, "BODIES", closures)
+    monkeypatch.setattr(context_module, "BODIES", closures)
+    config = StepConfig(RetryPresets.none(), semantics)
+    found = outcome(lambda event, context: context.step(lambda step: step.attempt, "charge", config))
+    assert (found.output, found.way) == (1, ["charge", "charge#2"])
 
 
 def test_a_strategy_gets_the_exception_itself_and_says_when_to_try_again() -> None:
@@ -559,3 +584,12 @@ def test_nothing_is_left_of_a_handler() -> None:
     assert ends == [1]
     assert not BODIES
     assert not [one for one in threading.enumerate() if one.name == "durable-handler"]
+
+
+def test_code_of_steps_in_a_handler_is_not_noted() -> None:
+    def handler(event: Any, context: DurableContext) -> Any:
+        return context.step(lambda _: datetime.now(UTC))
+
+    registry = Registry()
+    durable_execution(name="it", registry=registry)(handler)
+    assert function_notes(registry["it"], registry) == []

@@ -19,6 +19,7 @@ from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
+from baton.tools.functions.context import FunctionRun
 from tests.core.build import replay
 from tests.kit.world import World
 from tests.runtime.functions import Application, killed
@@ -586,7 +587,9 @@ def versioned(app: Application, *, from_the_start: bool) -> Any:
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])
-def test_a_saga_goes_the_way_of_a_change_if_it_met_it_first(app: Application, *, from_the_start: bool) -> None:
+def test_a_saga_goes_the_way_of_a_change_if_it_met_it_first(
+    app: Application, *, from_the_start: bool
+) -> None:
     found = app.run("changes", during=versioned(app, from_the_start=from_the_start))
     assert (found.status, found.output) == ("completed", [from_the_start] * 2)
     assert app.calls == ([1, 1] if from_the_start else ["one", "one"])
@@ -649,7 +652,7 @@ def test_numbers_differ_after_a_checkpoint_and_are_the_same_in_a_replay() -> Non
         facts = FunctionFacts(
             saga="s", tenant="t", user="u", workflow="w", slot="f", node="f", checkpoints=checkpoints
         )
-        context = WorkflowContext(facts, {})
+        context = WorkflowContext(facts, {}, FunctionRun())
         return context.random(), str(context.uuid())
 
     assert drawn(0) == drawn(0)

@@ -224,6 +224,85 @@ def test_a_saga_that_cannot_be_started_is_a_failure() -> None:
     assert result.steps["party"].error.startswith("child_failed")
 
 
+@workflow("shows", registry=REGISTRY)
+async def shows(rounds: int, context: WorkflowContext) -> int:
+    done: int = context.state or 0
+    context.publish("done", done)
+    if done == 0:
+        context.publish("rounds", rounds)
+    if done < rounds:
+        await context.sleep("1h")
+        context.publish("slept", [done])
+        context.checkpoint(done + 1)
+    return (await context.signal("more", schema=Scan)).pages
+
+
+def test_what_a_function_publishes_is_seen_while_it_runs() -> None:
+    result = run(shows, {"rounds": 2}, tools=REGISTRY)
+    assert result.status == "waiting"
+    (active,) = [one for one in result.view["active"] if "published" in one]
+    assert active["published"] == {"done": 2, "rounds": 2, "slept": [1]}
+
+
+@pytest.mark.parametrize(("payload", "is_taken"), [({"pages": 3}, True), ({"pages": "many"}, False)])
+def test_the_sender_of_a_signal_is_told_whether_it_is_accepted(payload: Any, is_taken: bool) -> None:
+    if is_taken:
+        assert run(shows, {"rounds": 0}, tools=REGISTRY, signals={"more": payload}).output == 3
+        return
+    with pytest.raises(InvalidInput) as caught:
+        run(shows, {"rounds": 0}, tools=REGISTRY, signals={"more": payload})
+    assert [one.path for one in caught.value.problems] == ["/payload/pages"]
+
+
+def test_a_payload_that_came_before_and_does_not_fit_is_a_failure() -> None:
+    registry = Registry()
+
+    @workflow("late", registry=registry)
+    async def late(context: WorkflowContext) -> str:
+        await context.sleep("2h")
+        try:
+            return str((await context.signal("more", schema=Scan)).pages)
+        except StepFailure as failure:
+            return failure.code
+
+    assert run(late, tools=registry, signals=[("1h", "more", {"pages": "many"})]).output == "output_invalid"
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_an_operation_that_has_failed_and_was_never_awaited_is_a_mistake(is_awaited: bool) -> None:
+    registry = Registry()
+
+    @tool("declines", registry=registry)
+    async def declines() -> None:
+        raise StepFailure("declined", "no", kind="permanent")
+
+    @workflow("forgets", registry=registry)
+    async def forgets(context: WorkflowContext) -> str:
+        left = context.step(declines)
+        await context.sleep("1h")
+        if is_awaited:
+            with pytest.raises(StepFailure):
+                await left
+        return "done"
+
+    result = run(forgets, tools=registry)
+    assert result.status == ("completed" if is_awaited else "parked")
+    assert is_awaited or "`declines`" in result.error
+
+
+@pytest.mark.parametrize(("names", "size"), [(17, 1), (1, 5_000)])
+def test_a_function_publishes_little(names: int, size: int) -> None:
+    registry = Registry()
+
+    @workflow("much", registry=registry)
+    async def much(context: WorkflowContext) -> None:
+        for number in range(names):
+            context.publish(f"n{number}", "x" * size)
+        await context.sleep("1h")
+
+    assert "it publishes" in str(run(much, tools=registry).error)
+
+
 def test_a_function_without_workflow_above_it_is_refused(says: Says) -> None:
     with says.raised(NotFound):
         run(refund, tools=REGISTRY)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple
 
 import pytest
+from typing_extensions import TypedDict
 
 from baton import WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
+from baton.testing import run
 from baton.tools.define import Registry, ToolError
 from baton.tools.functions import ApplicationFunctions
 from baton.tools.functions.define import document_of, workflow_documents
+from tests.kit.sentences import Says
 from tests.tools import some_steps
 
 
@@ -175,3 +182,98 @@ def test_a_running_saga_may_call_the_tools_that_newer_code_names() -> None:
         ("a.one", []),
         ("a.two", ["a.two"]),
     ]
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Card:
+    number: str
+    colour: Colour
+
+
+@dataclass
+class Cash:
+    amount: Decimal
+
+
+class Options(TypedDict, total=False):
+    note: str
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+async def pay(how: Card | Cash, options: Options) -> Card | Cash:
+    assert isinstance(how, Card | Cash)
+    return how
+
+
+def move(point: Point, colours: set[Colour]) -> Point | None:
+    return Point(point.y, point.x) if colours else None
+
+
+def test_values_of_steps_and_functions_have_the_types_of_their_hints() -> None:
+    registry = Registry()
+
+    @workflow("typed", registry=registry)
+    async def typed(
+        card: Card, how: Card | Cash, colour: Colour, context: WorkflowContext
+    ) -> list[Card | Cash]:
+        assert (colour, card.colour) == (Colour.BLUE, Colour.RED)
+        assert isinstance(how, Cash)
+        point = await context.step(move, Point(1, 2), {colour})
+        assert isinstance(point, Point)
+        assert await context.step(move, point, set()) is None
+        return [await context.step(pay, one, {"note": "soon"}) for one in (card, how)]
+
+    given = {"card": {"number": "1", "colour": "red"}, "how": {"amount": "1.5"}, "colour": "blue"}
+    result = run(typed, given, tools=registry, kills={"pay": "after"})
+    assert result.output == [given["card"], given["how"]]
+
+
+class Session:
+    async def pay(self, amount: int) -> int:
+        return amount
+
+
+def with_session(amount: int, session: Session) -> int:
+    return amount
+
+
+def with_any(**amounts: int) -> int:
+    return 1
+
+
+def without_hint(amount: int):  # type: ignore[no-untyped-def]  # the mistake of the test
+    return amount
+
+
+@pytest.mark.parametrize("step", [with_session, with_any, without_hint])
+def test_a_step_that_no_log_can_hold_is_refused_with_its_place(step: Any, says: Says) -> None:
+    registry = Registry()
+
+    @workflow("flow", registry=registry)
+    async def flow(context: WorkflowContext) -> int:
+        return int(await context.step(step, 1))
+
+    with says.raised(ToolError):
+        calls_of(registry)
+
+
+@pytest.mark.parametrize("step", [partial(add, 1), Session().pay, None])
+def test_what_is_no_function_of_a_module_is_no_step(step: Any, says: Says) -> None:
+    registry = Registry()
+
+    @workflow("flow", registry=registry)
+    async def flow(context: WorkflowContext) -> int:
+        return int(await context.step(step or (lambda a: a), 1))
+
+    result = run(flow, tools=registry)
+    assert result.status == "parked"
+    says(str(result.error))

@@ -27,10 +27,10 @@ from baton.core.log.records import Segment
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
-from baton.core.read.explain import place_text
+from baton.core.read.explain import explain, place_text
 from baton.core.read.story import read_story
 from baton.core.read.views import saga_view
-from baton.errors import InvalidDefinition
+from baton.errors import InvalidDefinition, NotFound
 from tests.core.asked import cancels_of, steps_of
 from tests.core.build import TOOLS, Saga, done, failed, ready, replay, tool_spec
 from tests.core.failing import broken
@@ -185,6 +185,22 @@ def test_an_event_that_is_folded_again_changes_nothing() -> None:
     assert apply(saga.state, elsewhere) == saga.state
     nothing = ev.OperationsBegan(node="a", iteration=(), at=1, heard=("x",))
     assert apply(saga.state, nothing) == saga.state
+
+
+ABOUT: Mapping[str, Any] = {"saga": "s", "workflow": "w", "status": "running", "version": 1, "branch": 0}
+
+
+@pytest.mark.parametrize("name", ["notify[1]/x", "notify-1--x"])
+def test_an_operation_is_explained_by_its_label(name: str) -> None:
+    saga = saga_of(in_turn(asks(step("notify-1--x", label="notify[1]/x")), returns()))
+    open_ = explain(read_story(saga.program, saga.state, saga.entries), name, ROOM, **ABOUT)
+    saga.go(done("a#notify-1--x", 7))
+    ended_ = explain(read_story(saga.program, saga.state, saga.entries), name, ROOM, **ABOUT)
+    assert (open_.node, open_.kind, open_.iterations[0].version) == ("a", "function", None)
+    assert ended_.iterations[0].state == "ran"
+    assert ended_.iterations[0].text.startswith("notify[1]/x")
+    with pytest.raises(NotFound):
+        explain(read_story(saga.program, saga.state, saga.entries), "y", ROOM, **ABOUT)
 
 
 def test_what_it_waits_for_is_said_of_each_place() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -21,7 +21,8 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     `state`: that of its newest checkpoint, if it has made `checkpoints`. `token`: makes the token of the
     callback of an item; None: the key of tokens has not been read. `api_url`: address of the deployment's
     API; empty if it is not known. `graphs`: named graphs of its workflow. `changes`: changes of its code that
-    it has met as changed code (`WorkflowContext.version`).
+    it has met as changed code (`WorkflowContext.version`). `published`: what it has published before its
+    newest checkpoint.
     """
 
     saga: str
@@ -37,6 +38,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     api_url: str = ""
     graphs: Collection[str] = ()
     changes: Collection[str] = ()
+    published: Mapping[str, Any] = {}
 
 
 class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +62,8 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
     When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`. `changes`:
-    changes of its code that it has met here first.
+    changes of its code that it has met here first. `published`: all that it has published, if that has
+    changed.
     """
 
     asked: tuple[OperationRequest, ...] = ()
@@ -70,6 +73,7 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     begins_again: bool = False
     output: Any = None
     failure: Failure | None = None
+    published: dict[str, Any] | None = None
 
 
 class FunctionSession(Protocol):

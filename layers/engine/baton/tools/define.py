@@ -387,7 +387,8 @@ def _make(
     context = ""
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ToolError(f"tool `{name}`: parameter `{parameter.name}` must be an ordinary named one")
+            shown = f"tool `{name}`: parameter `{parameter.name}` must be an ordinary named one"
+            raise ToolError(f"{shown}; write each argument as a parameter of its own")
         if parameter.name not in hints:
             raise ToolError(f"tool `{name}`: parameter `{parameter.name}` has no type hint")
         if parameter.name.startswith("_") or parameter.name == "model_config":
@@ -404,7 +405,7 @@ def _make(
     try:
         shape = _shape(name, fields, hints["return"])
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
+        raise ToolError(f"tool `{name}`: {_without_schema(fields, hints['return'], error)}") from error
     try:
         able = {} if abilities is None else abilities.fields(name, effect, shape.takes, hints)
     except ValueError as error:
@@ -431,6 +432,19 @@ def _make(
         reads_json=shape.reads_json,
         keys_may_meet=shape.keys_may_meet,
     )
+
+
+def _without_schema(fields: Mapping[str, tuple[Any, Any]], returns: Any, error: Exception) -> str:
+    """Return which hint has no JSON schema, and why."""
+    places = {f"its parameter `{name}`": hint for name, (hint, _) in fields.items()}
+    for place, hint in {**places, "its result": returns}.items():
+        try:
+            TypeAdapter(hint, config=None).json_schema()
+        except (PydanticSchemaGenerationError, PydanticUserError) as found:
+            why = str(found).partition("\n")[0].partition(". Set `arbitrary")[0]
+            more = "; it has to be a value that a log can hold: make a session or a client inside of the function"
+            return f"no JSON schema for {place}: {why}{more}"
+    return f"no JSON schema for its hints: {error}"
 
 
 @dataclass(frozen=True)

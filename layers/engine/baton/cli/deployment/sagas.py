@@ -306,6 +306,10 @@ def explain(
     if node is not None:
         if after is not None or limit is not None:
             raise click.UsageError("--after and --limit are for the way of a saga, without NODE")
+        if "/" in node:  # an operation in a task: its name in the log has none
+            from baton.tools.functions.context import item_of
+
+            node = item_of(node)
         found = shared.call(lambda api: api.explain(saga, node))
         if as_json:
             print_json(found)

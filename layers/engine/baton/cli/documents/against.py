@@ -27,7 +27,7 @@ Functions = Mapping[tuple[str, str], tuple[str, Sequence[str]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What would become of the function at a slot of an open saga. `why`, if it does not go on."""
+    """Fate of the function at a slot of an open saga. `why`, if it does not go on."""
 
     saga: str
     workflow: str
@@ -53,7 +53,7 @@ def logs_in(text: str) -> list[list[Entry]]:
             continue
         try:
             entry = json.loads(line)
-            if entry["events"][0]["kind"] == "saga_started":
+            if _kind(entry["events"][0]) == "saga_started":
                 logs.append([])
             logs[-1].append(entry)
         except (ValueError, LookupError, TypeError) as error:
@@ -66,19 +66,17 @@ def verdicts(log: Sequence[Entry], known: Functions, functions: WorkflowFunction
     """Yield a verdict for each function of a saga that is at work; none for a saga that has ended."""
     events = [event for entry in log for event in entry["events"]]
     saga = events[0]
-    if events[-1]["kind"] == "saga_ended":
+    if _kind(events[-1]) == "saga_ended":
         return
-    begun = {
-        _place(event): number for number, event in enumerate(events) if event["kind"] == "function_began"
-    }
+    begun = {_place(event): number for number, event in enumerate(events) if _kind(event) == "function_began"}
     for (node, iteration), first in begun.items():
         own = [event for event in events[first:] if _place(event) == (node, iteration)]
-        if any(event["kind"] in ("function_closed", "node_skipped") for event in own):
+        if any(_kind(event) in ("function_closed", "node_skipped") for event in own):
             continue
         slot = slot_of(node, iteration)
         found = Verdict(saga["saga"], saga["workflow"], slot, GOES_ON)
         try:
-            if any(event["kind"] == "forked" for event in events):
+            if any(_kind(event) == "forked" for event in events):
                 raise _UncheckedError("it was forked")
             if (function := known.get((found.workflow, node))) is None:
                 raise _Changed(f"there is no workflow `{found.workflow}` with a function at `{node}` here")
@@ -90,6 +88,10 @@ def verdicts(log: Sequence[Entry], known: Functions, functions: WorkflowFunction
         except _Changed as error:
             found = Verdict(found.saga, found.workflow, slot, STOPS, str(error))
         yield found
+
+
+def _kind(event: Mapping[str, Any]) -> str:
+    return str(event["kind"])
 
 
 def _place(event: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
@@ -123,23 +125,26 @@ class _Opener:
 
 
 def _replay(events: Iterable[Mapping[str, Any]], opener: _Opener) -> None:
-    """Run a function again with the results in its log. Raises `_Changed`, `_UncheckedError`, `StepFailure`."""
+    """Run a function again with the results in its log.
+
+    Raises `_Changed`, `_UncheckedError`, `StepFailure`.
+    """
     results: dict[str, tuple[Any, Failure | None]] = {}
     asked: dict[str, AskedOperation] = {}
     live: _Live | None = None
     try:
         for event in events:
-            if event["kind"] == "function_began":
+            if _kind(event) == "function_began":
                 live = opener.open(_content(event["given"]), None, 0)
                 live.start(parse_time(event["at"]))
-            elif event["kind"] == "operations_began":
+            elif _kind(event) == "operations_began":
                 assert live is not None, "it has begun"
                 live = _ran_on(live, event, asked, results, opener)
             elif item := event.get("item"):
-                if event["kind"] == "step_failed":
-                    failure = event["failure"]
-                    said = {key: failure.get(key) or "" for key in ("code", "message", "kind")}
-                    results[item] = None, Failure(**said)
+                if _kind(event) == "step_failed":
+                    said = event["failure"]
+                    failure = Failure(said["code"], said["message"], kind=said.get("kind") or "")
+                    results[item] = None, failure
                 elif "output" in event:
                     results[item] = _result(event)
         if live is not None:

@@ -136,6 +136,16 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
     return found
 
 
+def published_lines(saga: Mapping[str, Any]) -> list[str]:
+    """Return a line for each value that a function publishes."""
+    found = [one.get("published") or {} for one in saga.get("active") or ()]
+    return [
+        f"{name}: {one_line(json.dumps(value, ensure_ascii=False))}"
+        for one in found
+        for name, value in one.items()
+    ]
+
+
 def _at(say: Callable[[int, int], str], item: Mapping[str, Any], name: str, now: int) -> str:
     at = epoch_ms(item.get(name))
     return "?" if at is None else say(at, now)
@@ -261,6 +271,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("spent", f"{usd(saga.get('spent_usd') or 0)}{most}")
     for name, lines in (
         ("waits", waits(saga, now)),
+        ("shows", published_lines(saga)),
         ("failing", _failing(saga, now)),
         ("asks", question_lines(saga, now)),
         ("undo", undo_lines(saga)),

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from msgspec import structs
@@ -581,12 +582,13 @@ def durable_execution(
         if plugins:
             raise ToolError(f"`{handler.__name__}`: plugins are not called here{_where(handler)}")
         workflow = name or _name_of(handler)
+        code = partial(handler)  # steps are inside, which the notes of `baton check` would take for it
 
         async def run(event: Any = None, *, context: WorkflowContext) -> Any:
             uniform.set(context.random)
             execution = Execution(context, context.uuid().hex[:8])
             try:
-                return await run_plain(lambda: handler(event, DurableContext(execution)))
+                return await run_plain(lambda: code(event, DurableContext(execution)))
             except (FunctionDefect, StepFailure):
                 raise
             except Exception as error:

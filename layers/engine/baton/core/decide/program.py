@@ -361,9 +361,17 @@ class Program:
         return [loop.max_iterations for loop in loops if loop is not None]
 
     def takers(self, state: State, signal: str) -> Iterator[Node]:
-        """Return the waits for a signal of this name that are open or may yet be reached."""
+        """Yield the waits for a signal of this name that are open or may yet be reached.
+
+        Of those of a function, the open ones are known.
+        """
+        for slot, work in state.open.items():
+            if "#" in slot and work.signal == signal:
+                yield self.node_at(state, slot)
         ahead = self._ahead_in(state)
-        return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
+        yield from (
+            node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead
+        )
 
     def loses(self, state: State, signal: str) -> bool:
         """Return true if a signal of this name is lost now: no wait is open for it, and no wait takes a

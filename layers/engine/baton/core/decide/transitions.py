@@ -216,7 +216,7 @@ def check_output(context: EvaluationContext, node: Node) -> None:
 
     Raises `RouteError` for an invalid output, and `LackingError`.
     """
-    is_part = "#" in context.slot and not context.program.is_one_of_many(context.slot)
+    is_part = bool(node.tool) and "#" in context.slot and not context.program.is_one_of_many(context.slot)
     if node.output_schema is None or context.output is None or is_part:
         return
     for problem in violations(node.output_schema, context.content(context.output), ""):

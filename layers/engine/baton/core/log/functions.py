@@ -55,7 +55,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
     oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
     `checkpoints`: then `began` is the time of that, and only later results count. `changes`: changes of its
-    code that it has met as changed code since then.
+    code that it has met as changed code since then. `published`: what it shows.
     """
 
     given: Value
@@ -68,10 +68,12 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     segments: tuple[Segment, ...] = ()
     tail: tuple[Heard, ...] = ()
     changes: tuple[str, ...] = ()
+    published: dict[str, Any] = {}
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
-        return {"results": max(self.heard - 1, 0)}
+        shown = {"published": self.published} if self.published else {}
+        return {"results": max(self.heard - 1, 0), **shown}
 
     @property
     def acts_by_items(self) -> bool:
@@ -96,6 +98,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     `left`: operations that it no longer waits for; they are stopped. `segments`: those of its results, if
     they changed. `checkpoint`: the state with which it began again before it asked, `checkpoints` times.
     `changes`: changes of its code that it met.
+    `published`: all that it shows, by name, if that has changed.
     """
 
     at: int
@@ -106,6 +109,7 @@ class OperationsBegan(About, frozen=True, tag="operations_began", omit_defaults=
     checkpoint: Value | None = None
     checkpoints: int = 0
     changes: tuple[str, ...] = ()
+    published: dict[str, Any] | None = None
 
     @property
     def items(self) -> Iterable[str]:
@@ -140,7 +144,8 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     left.
 
     It is over with an `output` or a `failure`. `checkpoint`: the state with which it began again,
-    `checkpoints` times. `changes`: changes of its code that it met.
+    `checkpoints` times. `changes`: changes of its code that it met. `published`: all that it shows, if that
+    has changed.
     """
 
     at: int
@@ -152,6 +157,7 @@ class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[str, ...] = ()
     output: Value | None = None
     failure: Failure | None = None
+    published: dict[str, Any] | None = None
 
 
 class KnownFunctions(Protocol):
@@ -174,6 +180,8 @@ def with_operations(
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments) - sum(one.turns for one in segments)
         tail, segments = tail[covered:], event.segments
+    if event.published is not None:
+        work = replace(work, published=event.published)
     if event.checkpoint is not None:
         return replace(
             work,

@@ -104,6 +104,7 @@ class FunctionKind(TaskKind):
                 checkpoint=progress.checkpoint,
                 checkpoints=progress.checkpoints,
                 changes=progress.changes,
+                published=progress.published,
             )
         )
 

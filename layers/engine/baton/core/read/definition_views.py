@@ -174,9 +174,10 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
     if node.timeout_ms:
         shown["timeout_ms"] = node.timeout_ms
     shown |= kinds[node.kind].node_view(node)
-    if node.undo:
-        shown["undo"] = {tool: undo.step.tool for tool, undo in node.undo.items()}
-        if unverified := [undo.step.tool for undo in node.undo.values() if undo.in_doubt]:
+    calls = (node, *(() if node.function is None else node.function.calls))
+    if undo := {tool: inverse for one in calls for tool, inverse in one.undo.items()}:
+        shown["undo"] = {tool: inverse.step.tool for tool, inverse in undo.items()}
+        if unverified := [inverse.step.tool for inverse in undo.values() if inverse.in_doubt]:
             shown["unverified"] = unverified
     if node.loops:
         shown["loops"] = list(node.loops)

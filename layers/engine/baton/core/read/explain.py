@@ -233,9 +233,12 @@ def has_page(story: Story, after: int, limit: int) -> bool:
 def explain(story: Story, name: str, room: int, **about: Any) -> Explanation:
     """Return the reasons why a node ran or did not run, for each of its possible iterations.
 
-    The last iterations if all take more than `room` bytes. `about`: fields about the saga. Raises `NotFound`
-    with the nearest name.
+    The last iterations if all take more than `room` bytes. `name` can also be the label of an operation of a
+    function, or its item. `about`: fields about the saga. Raises `NotFound` with the nearest name.
     """
+    if name not in story.program.nodes and (place := _operation(story, name)) is not None:
+        kind, shown = story.program.nodes[place.node].kind, [_of_operation(story, place)]
+        return Explanation(**about, node=place.node, kind=kind, iterations=shown, left_out=0)
     shown = rounds_of(story, name, room)
     return Explanation(
         **about,
@@ -263,6 +266,34 @@ def rounds_of(story: Story, name: str, room: int) -> list[ExplainedRound]:
         shown.append(answer)
     shown.reverse()
     return shown
+
+
+def _operation(story: Story, name: str) -> Place | None:
+    """Return the operation of a function with this label or item."""
+    nodes = story.program.nodes
+    found = (
+        one for one in story.places.values() if name in (one.label, one.item) and nodes[one.node].function
+    )
+    return next(found, None)
+
+
+def _of_operation(story: Story, place: Place) -> ExplainedRound:
+    end = place.end
+    return ExplainedRound(
+        iteration=list(place.iteration),
+        state=Reasons(story).state(place) if end is None else end.became,
+        **_moment(end.when if end else None),
+        text=place_text(story, place.slot),
+        edges=[],
+        attempts=attempts_view(place),
+        items=[],
+        causes=[],
+        causes_left_out=0,
+        waits_for=[],
+        way="",
+        to=[],
+        not_to=[],
+    )
 
 
 def place_text(story: Story, slot: str) -> str:

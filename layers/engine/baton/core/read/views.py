@@ -288,6 +288,9 @@ class ActiveNode(View):
     ended_since: Annotated[int | UnsetType, "For a late map: number of items that have ended since."] = UNSET
     results: Annotated[int | UnsetType, "For a function: number of results that it has received."] = UNSET
     units: Annotated[int | UnsetType, "Number of units of its work that its tool has recorded."] = UNSET
+    published: Annotated[
+        dict[str, Any] | UnsetType, "For a function: the newest value of each name that it publishes."
+    ] = UNSET
     waits_for: Annotated[list[str] | UnsetType, "Nodes whose edges into this node are not decided."] = UNSET
 
 

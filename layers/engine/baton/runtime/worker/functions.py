@@ -164,7 +164,14 @@ class _Live(Struct):
             checkpoint=state,
             checkpoints=self.checkpoints - work.checkpoints,
             changes=sum((step.changes for step in self.steps), ()),
+            published=self.published,
         )
+
+    @property
+    def published(self) -> dict[str, Any] | None:
+        """All that it has published, if that has changed since the log was written."""
+        changes = (step.published for step in reversed(self.steps) if step.published is not None)
+        return next(changes, None)
 
     def _words(self) -> str:
         if self.end is not None:
@@ -332,7 +339,15 @@ class FunctionRunner:
         segments = await self._segments(run, call, live) if _is_segment_due(call) else None
         return live.progress(call, tuple(operations), segments)
 
-    def _open(self, run: Run, call: FunctionCall, arguments: Any, state: Any, checkpoints: int) -> _Live:
+    def _open(
+        self,
+        run: Run,
+        call: FunctionCall,
+        arguments: Any,
+        state: Any,
+        checkpoints: int,
+        published: dict[str, Any] | None = None,
+    ) -> _Live:
         functions: WorkflowFunctions | None = self._p.functions
         assert functions is not None, "a worker has functions"
         origin = run.history.state.origin
@@ -350,6 +365,7 @@ class FunctionRunner:
             api_url=self._p.api_url,
             graphs=run.program.graphs,
             changes=call.work.changes if checkpoints == call.work.checkpoints else (),
+            published=call.work.published if published is None else published,
         )
         session = functions.open(call.name, arguments, facts)
         passed = _no_time if self._p.meter is None else self._p.meter.passed
@@ -365,8 +381,11 @@ class FunctionRunner:
         """Return the function that begins again with the state of its checkpoint."""
         assert before.end is not None, "the caller has looked"
         before.session.close()
-        live = self._open(run, call, before.arguments, before.end.output, before.checkpoints + 1)
+        shown, number = before.published, before.checkpoints + 1
+        live = self._open(run, call, before.arguments, before.end.output, number, shown)
         live.start(call.now)
+        if live.published is None and live.steps:
+            live.steps[0] = msgspec.structs.replace(live.steps[0], published=shown)
         return live
 
     async def _again(self, run: Run, call: FunctionCall) -> _Live:

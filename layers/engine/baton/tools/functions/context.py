@@ -24,7 +24,7 @@ from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
 from baton.tools.functions.agents import Agent, Read, shape_of
-from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
+from baton.tools.functions.loop import FunctionDefect, task_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,6 +40,8 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 _EXPIRE = ("wait", "callback")
 """Kinds of node whose end by time is a `TimeoutError`."""
+MOST_PUBLISHED, MOST_PUBLISHED_BYTES = 16, 4_096
+"""Most names that a function publishes, and most bytes of them and their values."""
 MOST_OPEN = 1_000
 """Most operations of a function that are open at a time."""
 
@@ -89,6 +91,32 @@ class Callback(Operation[T]):
     url: str = ""
 
 
+class FunctionRun:
+    """A run of a function, as its session (run.py) and its context share it.
+
+    `open`: its operations without a result, by item; `unheard`: those that have ended before they were awaited.
+    `asked`, `left` and `changes`: since it last waited. `checkpointed`: the state of its checkpoint. `published`: all that
+    it has published, if that has changed. `lacks_tokens`: it has asked for a callback without having one.
+    """
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.now = 0
+        self.checkpointed: list[Any] = []
+        self.open: dict[str, Operation[Any]] = {}
+        self.unheard: dict[str, Operation[Any]] = {}
+        self.asked: list[OperationRequest] = []
+        self.left: list[str] = []
+        self.changes: list[str] = []
+        self.published: dict[str, Any] | None = None
+        self.lacks_tokens = False
+
+    def leave(self, item: str) -> None:
+        """Stop an operation: the function goes on without it."""
+        if self.open.pop(item, None) is not None:
+            self.left.append(item)
+
+
 class WorkflowContext:
     """The saga of a workflow function: its operations, its time and its randomness.
 
@@ -96,23 +124,16 @@ class WorkflowContext:
     randomness from here, and leaves whatever touches the world to operations.
     """
 
-    def __init__(self, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
+    def __init__(self, facts: FunctionFacts, tools: Mapping[Any, Tool], run: FunctionRun) -> None:
         self._facts = facts
         self._tools = tools
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._now = 0
+        self._run = run
         self._drawn = 0
-        self._path = TaskPath(f"{facts.checkpoints}/" if facts.checkpoints else "")
         self.is_replaying = False
         """True while the function does again what the log has: it has written its log lines before."""
-        self.checkpointed: list[Any] = []
-        self.open: dict[str, Operation[Any]] = {}
-        self.asked: list[OperationRequest] = []
-        self.left: list[str] = []
-        self.lacks_tokens = False
-        self.changes: list[str] = []
         self._versions: dict[str, bool] = dict.fromkeys(facts.changes, True)
         self._tokens: dict[bytes, bytes] = {}
+        self._published: dict[str, Any] = dict(facts.published)
 
     # ---- what it is about
 
@@ -133,7 +154,7 @@ class WorkflowContext:
 
     def now(self) -> datetime:
         """Return the time, in UTC, at which the function got the result that it goes on with."""
-        return datetime.fromtimestamp(self._now / 1_000, UTC)
+        return datetime.fromtimestamp(self._run.now / 1_000, UTC)
 
     def random(self) -> float:
         """Return a random number in [0, 1), the same one each time that the function runs."""
@@ -153,7 +174,7 @@ class WorkflowContext:
         if change not in self._versions:
             self._versions[change] = not self.is_replaying
             if not self.is_replaying:
-                self.changes.append(change)
+                self._run.changes.append(change)
         return self._versions[change]
 
     def _bits(self) -> int:
@@ -242,17 +263,48 @@ class WorkflowContext:
             until = parse_time(text)
         except ValueError as error:
             raise FunctionDefect(f"`sleep_until`: {error}") from error
-        waits = {"kind": "wait", "wait_ms": max(until - self._now, 0)}
+        waits = {"kind": "wait", "wait_ms": max(until - self._run.now, 0)}
         return self._ask(name, _asked(waits, until))
 
-    def signal(self, signal: str, *, timeout: str | float | timedelta | None = None) -> Operation[Any]:
+    @overload
+    def signal(
+        self,
+        signal: str,
+        *,
+        timeout: str | float | timedelta | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Operation[Any]: ...
+    @overload
+    def signal(
+        self, signal: str, *, timeout: str | float | timedelta | None = None, schema: type[T]
+    ) -> Operation[T]: ...
+    def signal(
+        self, signal: str, *, timeout: str | float | timedelta | None = None, schema: Any = None
+    ) -> Operation[Any]:
         """Wait for a signal of this name; the result is its payload. One that came before counts.
 
-        Raises `TimeoutError` when the time is over.
+        schema: a type, or a JSON schema. While the function waits, its sender is told of a payload that does
+        not fit. Raises `TimeoutError` when the time is over.
         """
         wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
-        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms}
-        return self._ask(signal, _asked(waits))
+        shape, read = _shape_of(schema)
+        waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms, "output_schema": shape}
+        return self._ask(signal, _asked(waits), read)
+
+    def publish(self, name: str, value: Any) -> None:
+        """Show a value, as JSON, in the answer about the saga while the function runs.
+
+        It is the newest of its name.
+
+        It is in the entry with the next operations that the function asks for.
+        """
+        shown = self._published | {name: _json(value)}
+        if len(shown) > MOST_PUBLISHED:
+            raise FunctionDefect(f"it publishes more than {MOST_PUBLISHED} names")
+        if len(_encode(shown)) > MOST_PUBLISHED_BYTES:
+            text = f"all that it publishes has more than {MOST_PUBLISHED_BYTES:,} bytes"
+            raise FunctionDefect(f"{text}; publish a summary")
+        self._published = self._run.published = shown
 
     @overload
     def callback(
@@ -297,7 +349,7 @@ class WorkflowContext:
         made = self._ask(name, _asked(node), read, kind=Callback)
         assert isinstance(made, Callback), "it was made as one"
         if self._facts.token is None:
-            self.lacks_tokens = True
+            self._run.lacks_tokens = True
         else:
             made.token = self._facts.token(made.item)
             made.url = f"{self._facts.api_url}/callbacks/{made.token}" if self._facts.api_url else ""
@@ -472,26 +524,12 @@ class WorkflowContext:
         Its operations until now are over, and are not replayed any more: a function that runs for months
         makes a checkpoint in each round. No operation may be open.
         """
-        self.checkpointed.append(_json(state))
+        self._run.checkpointed.append(_json(state))
         raise BeginsAgain
 
     def fail(self, code: str, message: str, *, kind: str = "") -> NoReturn:
         """Raise `StepFailure`: without an `except`, the saga fails with this code."""
         raise StepFailure(code, message, kind=kind)
-
-    # ---- how it is run (run.py)
-
-    def begin(self, loop: asyncio.AbstractEventLoop, at: int) -> None:
-        self._loop = loop
-        task_path.set(self._path)
-        self.goes_on(at)
-
-    def goes_on(self, at: int) -> None:
-        self._now = at
-
-    def timer(self, seconds: float) -> asyncio.Future[None]:
-        """Return an operation for a timer of asyncio."""
-        return self.sleep(seconds)
 
     def _ask(
         self,
@@ -502,11 +540,12 @@ class WorkflowContext:
         kind: type[Operation[Any]] = Operation,
         digested: Any = None,
     ) -> Operation[Any]:
-        if self._loop is None or not self._loop.is_running():
+        run = self._run
+        if run.loop is None or not run.loop.is_running():
             raise FunctionDefect(f"`{name}` is asked for outside of the function's own coroutine")
         if not _is_name(name):
             raise FunctionDefect(f"`{name}` is no name of an operation; write letters, digits and `_`")
-        if len(self.open) >= MOST_OPEN:
+        if len(run.open) >= MOST_OPEN:
             text = f"it has {MOST_OPEN:,} operations open, and no more are possible"
             raise FunctionDefect(f"{text}: write `context.map(…, concurrency=…)`")
         here = task_path.get()
@@ -520,16 +559,12 @@ class WorkflowContext:
         for token, name_of_it in self._tokens.items():  # where it leads is no other request
             said = said.replace(token, name_of_it)
         digest = hashlib.sha256(said).hexdigest()[:16]
-        operation = kind(loop=self._loop)
-        operation.item, operation.left, operation.read = item, self._left, read
+        operation = kind(loop=run.loop)
+        operation.item, operation.left, operation.read = item, run.leave, read
         operation.can_expire = asked.node.get("kind") in _EXPIRE
-        self.open[item] = operation
-        self.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
+        run.open[item] = operation
+        run.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
         return operation
-
-    def _left(self, item: str) -> None:
-        if self.open.pop(item, None) is not None:
-            self.left.append(item)
 
 
 _OPTIONS = [
@@ -624,7 +659,13 @@ def _called(tool: str) -> str:
 def _unknown(tool: Any) -> str:
     if isinstance(tool, str):
         return f"there is no tool `{tool}`"
+    if isinstance(tool, partial):
+        called = getattr(tool.func, "__name__", "a function")
+        return f"a `functools.partial` is no step; write `context.step({called}, …)` with all arguments"
     called = getattr(tool, "__name__", repr(tool))
+    if hasattr(tool, "__self__") or called == "<lambda>":
+        kind = "a lambda" if called == "<lambda>" else f"the method `{called}`"
+        return f"{kind} is no step; write a function with a name in a module, and give that to `step`"
     return f'`{called}` is not known as a step: its name does not stand in `step(…)`; write `@tool("name")` above it'
 
 

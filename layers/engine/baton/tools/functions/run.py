@@ -14,8 +14,8 @@ from baton.core.log.records import Failure
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep, NoTokensError
 from baton.tools.define import Registry, Tool
-from baton.tools.functions.context import Operation, WorkflowContext
-from baton.tools.functions.loop import FunctionDefect, FunctionLoop
+from baton.tools.functions.context import FunctionRun, Operation, WorkflowContext
+from baton.tools.functions.loop import FunctionDefect, FunctionLoop, TaskPath, task_path
 from baton.tools.perform import _first, _place, bind, plain_json, tool_failure
 
 _TIME_OVER = ("timeout", "heartbeat_timeout")
@@ -40,8 +40,10 @@ def session(
 class _Session:
     def __init__(self, tool: Tool, arguments: Any, facts: FunctionFacts, tools: Mapping[Any, Tool]) -> None:
         self._tool, self._arguments, self._facts = tool, arguments, facts
-        self._context = WorkflowContext(facts, tools)
-        self._loop = FunctionLoop(self._context.timer)
+        self._asks = FunctionRun()
+        self._context = WorkflowContext(facts, tools, self._asks)
+        self._loop = FunctionLoop(self._context.sleep)
+        self._asks.loop = self._loop
         self._task: asyncio.Task[Any] | None = None
 
     def mark_replay(self, *, on: bool) -> None:
@@ -52,16 +54,20 @@ class _Session:
 
     def start(self, at: int) -> FunctionStep:
         call = bind(self._tool, self._arguments or {}, self._context)
-        self._context.begin(self._loop, at)
-        self._loop.now_s = at / 1_000
+        self._is_at(at)
+        task_path.set(TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else ""))
         context = copy_context()
         self._task = self._loop.create_task(self._tool.function(**call), context=context)
         return self._run()
 
+    def _is_at(self, at: int) -> None:
+        self._asks.now, self._loop.now_s = at, at / 1_000
+
     def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
-        self._context.goes_on(at)
-        self._loop.now_s = at / 1_000
-        operation = self._context.open.pop(item)
+        self._is_at(at)
+        operation = self._asks.open.pop(item)
+        if not operation.is_used:
+            self._asks.unheard[item] = operation
         if failure is not None:
             operation.set_exception(_raised(operation, failure))
             operation.exception()  # known, whether or not it is awaited
@@ -84,16 +90,18 @@ class _Session:
             defect = FunctionDefect(
                 f"it has raised `{type(error).__name__}`, which ends the worker's process"
             )
-        context, task = self._context, self._task
+        context, task = self._asks, self._task
         if context.lacks_tokens:
             raise NoTokensError
-        asked, left, changes = tuple(context.asked), tuple(context.left), tuple(context.changes)
-        context.asked.clear()
-        context.left.clear()
-        context.changes.clear()
+        asked, left, published = tuple(context.asked), tuple(context.left), context.published
+        changes = tuple(context.changes)
+        for told in (context.asked, context.left, context.changes):
+            told.clear()
+        context.published = None
         if context.checkpointed and defect is None:
             if not context.open:
-                return FunctionStep(left=left, begins_again=True, output=context.checkpointed[0])
+                state = context.checkpointed[0]
+                return FunctionStep(left=left, begins_again=True, output=state, published=published)
             names = ", ".join(f"`{item}`" for item in context.open)
             defect = FunctionDefect(
                 f"it makes a checkpoint while {names} is open; await it or cancel it before"
@@ -104,7 +112,7 @@ class _Session:
             defect = FunctionDefect("it waits for what is no operation of its saga")
         if defect is not None:
             return FunctionStep(is_over=True, failure=self._defect(defect))
-        return FunctionStep(asked=asked, left=left, changes=changes)
+        return FunctionStep(asked=asked, left=left, changes=changes, published=published)
 
     def _over(self, task: asyncio.Task[Any]) -> FunctionStep:
         if task.cancelled():
@@ -113,7 +121,8 @@ class _Session:
             )
         if (error := task.exception()) is not None:
             return FunctionStep(is_over=True, failure=self._failure(error))
-        unused = [item for item, one in self._context.open.items() if not one.is_used]
+        known = {**self._asks.unheard, **self._asks.open}
+        unused = [item for item, one in known.items() if not one.is_used]
         if unused:
             names = ", ".join(f"`{item}`" for item in unused)
             text = f"it has returned, and has never awaited {names}"
