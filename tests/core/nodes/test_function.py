@@ -27,6 +27,7 @@ from baton.core.log.records import Segment
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
+from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, place_text
 from baton.core.read.story import read_story
 from baton.core.read.views import saga_view
@@ -608,3 +609,37 @@ def test_only_a_running_function_knows_its_operations() -> None:
     assert kind.part(plain, None, "x") is plain
     assert kind.label(None, "x") == "x"
     assert State().open == {}
+
+
+# ---- what is known of it from outside ----------------------------------------------------------------------------------
+
+
+def test_what_it_publishes_is_in_the_view_of_the_running_function() -> None:
+    shown = replace(asks(step("y")), published={"done": 1})
+    saga = saga_of(in_turn(asks(step("x")), shown, asks(step("z"))))
+    assert "published" not in as_json(saga_view(saga.state, saga.program))["active"][0]
+    saga.go(done("a#x"))
+    saga.go(done("a#y"))
+    (active,) = [one for one in as_json(saga_view(saga.state, saga.program))["active"] if "item" not in one]
+    assert active["published"] == {"done": 1}
+    assert replay(saga.entries) == saga.state
+
+
+def test_its_open_waits_take_signals_by_their_schemas() -> None:
+    waits = {"kind": "wait", "signal": "go"}
+    saga = saga_of(in_turn(asks(node("x", **waits, output_schema={"type": "string"}), node("y", **waits))))
+    assert [one.output_schema for one in saga.program.takers(saga.state, "go")] == [{"type": "string"}, None]
+    assert not list(saga.program.takers(saga.state, "other"))
+
+
+def test_its_agents_are_graphs_of_its_own_document() -> None:
+    known = {**KNOWN, "f": replace(tool_spec("f"), calls=("pay",), agents=("sorts",))}
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document(DOCUMENT, known)
+    assert [(one.path, one.suggestion) for one in caught.value.problems] == [
+        ("/nodes/a/function", "write `workflow: f`")
+    ]
+    graphs = "\ngraphs: {sorts: {nodes: {sorts: {agent: {model: m, prompt: hello}}}}}"
+    graph = compile_document(DOCUMENT + graphs, known)
+    assert notes_of(graph, known, invocation_ms=900_000) == ()
+    assert graph_view(graph)["nodes"][0]["undo"] == {"pay": "back"}
