@@ -23,6 +23,7 @@ NAMES = (
     "overhead",
     "function",
     "journal",
+    "pure",
     "growth",
     "decide",
     "agent",
