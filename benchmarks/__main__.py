@@ -22,6 +22,7 @@ NAMES = (
     "cost",
     "overhead",
     "function",
+    "journal",
     "pure",
     "growth",
     "decide",

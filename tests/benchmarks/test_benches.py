@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import agent, growth, load, money, neighbours, overhead, schedule, shipped, start, tail
+from benchmarks import (
+    agent,
+    growth,
+    journal,
+    load,
+    money,
+    neighbours,
+    overhead,
+    schedule,
+    shipped,
+    start,
+    tail,
+)
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
@@ -38,6 +50,12 @@ def test_growth_reads_what_it_wrote() -> None:
     sample = growth.measure((5, 10))
     assert sample["entries10"] > 0
     assert sample["bytes5"] > 0
+
+
+def test_a_unit_is_one_entry() -> None:
+    sample = journal.measure(sagas=2, count=3, long=5)
+    assert sample.keys() == journal.BENCH.figures.keys()
+    assert sample["entries"] == 1
 
 
 @pytest.mark.soak

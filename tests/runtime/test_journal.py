@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -463,3 +463,29 @@ async def test_the_unit_of_an_operation_is_seen_with_the_operations_name() -> No
     assert [one["text"] for one in page["units"]] == [
         "charge: reserve: null", "charge: take: 1", "charge#2: reserve: null", "charge#2: take: 2",
     ]  # fmt: skip
+
+
+async def test_a_pure_step_that_runs_ahead_of_the_log_finds_its_units() -> None:
+    """Its next attempt begins with the end of another pure step, before that is written."""
+    world = World.start(limits=replace(Limits(), concurrent_steps=1))
+    acts: list[str] = []
+
+    @tool("counts", effect="pure", registry=world.registry)
+    async def counts(context: Context) -> int:
+        await context.once("one", acts.append, "one")
+        if context.attempt == 1:
+            raise ConnectionError
+        await context.once("two", acts.append, "two")
+        return len(acts)
+
+    @tool("slow", effect="pure", registry=world.registry)
+    async def slow() -> None:
+        await asyncio.sleep(3)
+
+    world.tools = world.registry.specs()
+    retry = "retry: {max_attempts: 3, base: 1s}"
+    saga = await begin(world, f"name: w\nnodes: {{a: {{tool: counts, {retry}}}, b: {{tool: slow}}}}")
+    await world.settle()
+    assert (await show(world, saga))["status"] == "completed"
+    assert acts == ["one", "two"]
+    assert [one.name for one in units(world, saga)] == ["one", "two"]

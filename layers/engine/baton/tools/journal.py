@@ -6,19 +6,18 @@ Who records a unit is behind the port `UnitLog`: the worker of the saga, which a
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import threading
-import typing
 from collections import Counter
-from collections.abc import Callable, Coroutine, Hashable
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Coroutine
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from baton.core.failures import sanitised
+from baton.core.failures import quoted, sanitised
 from baton.core.failures.codes import TOOL_DEFECT
 from baton.ports import StepContext, StepFailure, UnitLog
 
@@ -87,12 +86,11 @@ class Journal:
 
     def _next(self, name: str, function: Callable[[], Any]) -> _Unit:
         """Return the next unit of this name. Raises `StepFailure`."""
-        if type(name) is not str or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
-            raise _misused(
-                f"{name!r:.200} names no unit: write a text of 1 to {LONGEST_NAME} characters in one line"
+        if type(name) is not str or not _is_name(name):
+            text = (
+                f"names no unit: write a text of 1 to {LONGEST_NAME} characters in one line, without a secret"
             )
-        if sanitised(name) != name:
-            raise _misused("the name of a unit has what looks like a secret")
+            raise _misused(f"{quoted(repr(name)[:LONGEST_NAME])} {text}")
         self._counts[name] += 1
         number = self._counts[name]
         place = name if number == 1 else f"{name}#{number}"
@@ -152,19 +150,34 @@ def _misused(text: str) -> StepFailure:
     return StepFailure(TOOL_DEFECT, text)
 
 
-def _adapter_of(function: Callable[[], Any], what: str) -> TypeAdapter[Any]:
-    while isinstance(function, functools.partial):
+_ADAPTERS: WeakKeyDictionary[Any, TypeAdapter[Any]] = WeakKeyDictionary()
+"""Adapters by function: a tool calls the same ones again and again."""
+
+
+def _adapter_of(function: Any, what: str) -> TypeAdapter[Any]:
+    while isinstance(function, partial):
         function = function.func
+    function = getattr(function, "__func__", function)
     try:
-        hint = typing.get_type_hints(function, include_extras=True).get("return", Any)
+        if (known := _ADAPTERS.get(function)) is None:
+            known = _ADAPTERS[function] = _made(function, what)
+    except TypeError:  # a callable object that has no hash, or no weak references
+        return _made(function, what)
+    return known
+
+
+def _made(function: Any, what: str) -> TypeAdapter[Any]:
+    try:
+        found = get_type_hints(function, include_extras=True)
+        hint = function if isinstance(function, type) else found.get("return", Any)
     except (NameError, TypeError, SyntaxError):
         hint = Any  # of a class inside of a function: nothing is known of it here
     try:
-        return _known_adapter(hint) if isinstance(hint, Hashable) else TypeAdapter(hint)
+        return TypeAdapter(hint)
     except PydanticSchemaGenerationError as error:
         raise _misused(f"`{what}`: no JSON for the type that its function returns: {error}") from error
 
 
-@lru_cache(maxsize=256)
-def _known_adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint)
+@lru_cache(maxsize=1_024)
+def _is_name(text: str) -> bool:
+    return text.isprintable() and 0 < len(text) <= LONGEST_NAME and sanitised(text) == text

@@ -473,11 +473,11 @@ class Runner:
             await self._log.catch_up(run)
             return None
         run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
+        if run.attempts.units is not None:
+            run.attempts.units.recorded(facts)
         if run.early:
             run.outcomes += run.ahead
             run.early, run.ahead = set(), []
-        if run.attempts.units is not None:
-            run.attempts.units.recorded(facts)
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
@@ -619,12 +619,9 @@ def _pure_next(advance: Advance) -> tuple[RunStep, ...] | None:
     run = commands[0]
     if len(commands) > 1 or not isinstance(run, RunSteps):
         return None
-    journals = advance.state.journals
-    is_pure = all(
-        step.node.is_pure and step.way is None and not step.hooks and step.slot not in journals
-        for step in run.steps
-    )
-    return run.steps if is_pure else None
+    is_pure = all(step.node.is_pure and step.way is None and not step.hooks for step in run.steps)
+    has_units = advance.state.journals and any(step.slot in advance.state.journals for step in run.steps)
+    return run.steps if is_pure and not has_units else None  # what a journal has is read first
 
 
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
