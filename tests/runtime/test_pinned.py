@@ -15,7 +15,7 @@ from baton.core.limits import NEWEST, PINNED, Limits
 from baton.core.log import events as ev
 from baton.errors import CodeGone, StoreUnavailable, Throttled
 from baton.ports import Builds, Head, Message, SagaRef
-from baton.runtime.builds import CURRENT, MISSING, ROLLING, SETTLED_MS, UNSURE, BuildKeeper
+from baton.runtime.mending import CURRENT, MISSING, ROLLING, SETTLED_MS, UNSURE, BuildKeeper
 from baton.runtime.worker.pinned import HandOver
 from baton.tools.functions.define import document_of
 from tests.kit.corpus import patiently, start
@@ -250,7 +250,7 @@ def test_ten_thousand_sagas_of_one_build_take_no_more_workers_than_the_queue_may
         sagas = [await _one(world, number) for number in range(100)]
         await asyncio.sleep(30)
         world.deploy("2", ["other"])
-        world._work = work  # type: ignore[method-assign]
+        world._work = work  # type: ignore[method-assign,assignment]
         world.reconciler_on = False
         await world.settle()
         ends = [world.end(saga) for saga in sagas]
