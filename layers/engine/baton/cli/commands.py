@@ -29,12 +29,12 @@ from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, render, upgrade),
-    "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines),
+    "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq, versions),
+    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
     "Shell": (completion,),
 }
 
