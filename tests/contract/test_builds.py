@@ -101,7 +101,10 @@ def test_builds_are_the_aliases_of_their_versions_and_the_deployed_one_is_curren
             {"Name": "build-12-3-3", "FunctionVersion": "9"},
             {"Name": "mine", "FunctionVersion": "1"},
         ]
-        lambda_.add_response("list_aliases", {"Aliases": aliases}, {"FunctionName": "worker"})
+        first = {"Aliases": aliases[:1], "NextMarker": "m"}
+        lambda_.add_response("list_aliases", first, {"FunctionName": "worker"})
+        rest = {"FunctionName": "worker", "Marker": "m"}
+        lambda_.add_response("list_aliases", {"Aliases": aliases[1:]}, rest)
         assert LambdaDeployedBuilds(client, "worker").listed() == (
             [
                 CodeBuild(build="12.3.3", version="9"),

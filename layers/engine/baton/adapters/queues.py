@@ -175,9 +175,11 @@ class LambdaDeployedBuilds:
         function = self._function
         with translated():
             newest = self._client.get_function_configuration(FunctionName=function)
-            pages = self._client.get_paginator("list_aliases").paginate(FunctionName=function)
-            aliases = [one for page in pages for one in page["Aliases"] if one["Name"].startswith(_ALIAS)]
-            aliases.sort(key=lambda one: int(one["FunctionVersion"]))
+            page = self._client.list_aliases(FunctionName=function)
+            aliases = [*page["Aliases"]]
+            while marker := page.get("NextMarker"):
+                page = self._client.list_aliases(FunctionName=function, Marker=marker)
+                aliases += page["Aliases"]
         current = newest["Environment"]["Variables"].get(_BUILD, "")
         builds = [
             CodeBuild(
@@ -185,7 +187,8 @@ class LambdaDeployedBuilds:
                 version=one["FunctionVersion"],
                 is_current=one["Name"] == alias_of(current),
             )
-            for one in aliases
+            for one in sorted(aliases, key=lambda one: one["FunctionVersion"].zfill(20))
+            if one["Name"].startswith(_ALIAS)
         ]
         return builds, round(datetime.fromisoformat(newest["LastModified"]).timestamp() * 1_000)
 
