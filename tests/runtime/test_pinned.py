@@ -175,6 +175,22 @@ def test_a_saga_that_parks_for_a_defect_goes_on_with_the_newest_code() -> None:
     play(story)
 
 
+def test_a_fork_has_the_code_of_its_saga() -> None:
+    async def story() -> None:
+        world = deployed()
+        saga = await begin(world)
+        await asyncio.sleep(60)
+        world.deploy("2", ["other"])
+        await world.service().fork(saga, 1, "again")
+        await world.settle()
+        end = world.end(saga)
+        assert end is not None
+        assert set(end.output.v) == {"1"}
+        assert {version for _, _, version in world.calls} == {"1"}
+
+    play(story)
+
+
 # ---- handing over
 
 
