@@ -8,7 +8,7 @@ import pytest
 
 from baton import wiring
 from baton.errors import Forbidden
-from baton.runtime.builds import CURRENT, PinnedBuild
+from baton.runtime.mending import CURRENT, PinnedBuild
 from tests.cli.conftest import Baton
 from tests.kit.sentences import Says
 

@@ -13,7 +13,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws, told_to_operators
-from baton.adapters.lambda_builds import LambdaBuilds, LambdaDeployedBuilds
+from baton.adapters.queues import LambdaBuilds, LambdaDeployedBuilds
 from baton.errors import CodeGone, Forbidden, StoreUnavailable, Throttled
 from baton.ports import CodeBuild, Message
 from baton.runtime.invocation.context import inline
@@ -81,8 +81,8 @@ def test_a_refused_invocation_is_reported(code: str, status: int, expected: type
 
 def test_it_waits_as_long_as_an_invocation_lasts() -> None:
     aws = Aws()
-    assert aws.patient_lambda.meta.config.read_timeout == 900
-    assert aws.lambda_.meta.config.read_timeout < 10
+    patient, other = (vars(one.meta.config)["read_timeout"] for one in (aws.patient_lambda, aws.lambda_))
+    assert (patient, other) == (900, 5)
 
 
 def test_builds_are_the_aliases_of_their_versions_and_the_deployed_one_is_current() -> None:
@@ -101,7 +101,10 @@ def test_builds_are_the_aliases_of_their_versions_and_the_deployed_one_is_curren
             {"Name": "build-12-3-3", "FunctionVersion": "9"},
             {"Name": "mine", "FunctionVersion": "1"},
         ]
-        lambda_.add_response("list_aliases", {"Aliases": aliases}, {"FunctionName": "worker"})
+        first = {"Aliases": aliases[:1], "NextMarker": "m"}
+        lambda_.add_response("list_aliases", first, {"FunctionName": "worker"})
+        rest = {"FunctionName": "worker", "Marker": "m"}
+        lambda_.add_response("list_aliases", {"Aliases": aliases[1:]}, rest)
         assert LambdaDeployedBuilds(client, "worker").listed() == (
             [
                 CodeBuild(build="12.3.3", version="9"),

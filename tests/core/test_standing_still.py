@@ -10,6 +10,7 @@ from baton.core.decide.decision import Decision, LookAtStanding
 from baton.core.expressions import iso
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
+from baton.core.log.folding.fold import apply
 from baton.core.log.questions import awaited_question
 from baton.core.log.state import status_of
 from baton.core.log.work import Callback
@@ -339,3 +340,20 @@ def test_a_saga_without_children_looks_at_none() -> None:
     saga.go()
     saga.go(after_ms=2 * HOUR)
     assert failure_of(saga) == "limit_wall_time"
+
+
+# ---- the code that a saga of a function stays with
+
+
+@pytest.mark.parametrize(
+    ("parked", "stays"),
+    [
+        (ev.Parked(code="code_gone", message="m", at=T0), ""),
+        (ev.Parked(code="worker_killed", message="m"), "b1"),
+        (ev.Parked(code="escalated", message="m", at=T0, until=T0 + HOUR), "b1"),
+    ],
+)
+def test_only_a_saga_that_is_parked_for_its_own_code_leaves_it(parked: ev.Parked, stays: str) -> None:
+    saga = Saga(compiled(LIMITED, "b1"))
+    state = replace(saga.state, pinned="b1")
+    assert apply(state, parked).pinned == stays

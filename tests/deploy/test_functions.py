@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from baton.adapters.queues import alias_of
 from baton.runtime.reconcile import RUNS
 from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 
@@ -170,3 +171,22 @@ def test_a_reservation_is_a_parameter_and_none_is_possible(name: str, logical_id
     parameter = f"{name.capitalize()}Reserved"
     assert stack(**{parameter: "60"}).properties(logical_id)["ReservedConcurrentExecutions"] == "60"
     assert "ReservedConcurrentExecutions" not in stack(**{parameter: "0"}).properties(logical_id)
+
+
+def test_by_default_no_version_of_the_worker_is_published() -> None:
+    assert stack().of_type("AWS::Lambda::Version") == {}
+    assert stack().of_type("AWS::Lambda::Alias") == {}
+
+
+def test_with_pinned_code_each_build_of_the_worker_is_a_version_with_an_alias_that_stays() -> None:
+    made = stack(FunctionCode="pinned")
+    worker = made.properties("WorkerFunction")["Environment"]["Variables"]
+    resources = made.template.resources
+    description = made.resolver.value(resources["WorkerVersion"]["Properties"]["Description"], "")
+    name = made.resolver.value(resources["WorkerBuild"]["Properties"]["Name"], "")
+    assert worker["BATON_FUNCTION_CODE"] == "pinned"
+    assert description == worker["BATON_BUILD"]
+    assert name == alias_of(worker["BATON_BUILD"])
+    for logical_id in ("WorkerVersion", "WorkerBuild"):
+        assert resources[logical_id]["UpdateReplacePolicy"] == "Retain"
+        assert resources[logical_id]["DeletionPolicy"] == "RetainExceptOnCreate"

@@ -356,7 +356,11 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
     values = {
         name: "7.5" if isinstance(value, str) else value + (-1 if name == "inline_bytes" else 1)
         for name, value in usual.items()
-    } | ({"on_failure": "fail"} if "on_failure" in usual else {})
+    } | {
+        name: value
+        for name, value in {"on_failure": "fail", "function_code": "pinned"}.items()
+        if name in usual
+    }
     changed = {variable_of(name): str(value) for name, value in values.items()}
     with deployment.function(function, **changed) as module:
         found = limits_of(module)

@@ -225,3 +225,19 @@ def test_an_entry_says_by_whom_and_whether_the_process_was_new(both: Worker, dep
     assert (getattr(step, "tool", ""), getattr(step, "tool_version", "")) == ("trial.echo", "1")
     assert len(getattr(step, "schema_hash", "")) == 12
     assert first[0].traceparent.startswith("00-" + "a" * 32)
+
+
+# -- wakes that a worker of other code hands over
+
+
+def test_wakes_of_another_worker_end_by_its_time(both: Worker, deployment: Deployment) -> None:
+    wakes = [{"saga": str(ADA), "v": 1}]
+    now = both.engine.clock.now()
+    assert both.send({"wakes": wakes, "until": now + 1}) == ["0"]
+    assert both.send({"wakes": wakes, "until": now + 60_000, "build": both.engine.limits.build}) == []
+    assert ending(deployment, ADA) is not None
+
+
+def test_an_alias_that_leads_to_other_code_is_a_fault(both: Worker) -> None:
+    with pytest.raises(LookupError, match="build 12"):
+        both.send({"wakes": [{"saga": str(ADA)}], "until": 1, "build": "12.3.4"})

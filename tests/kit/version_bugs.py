@@ -9,14 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.log.folding import fold
-from baton.runtime import builds
+from baton.runtime import mending
 from baton.runtime.log.lease import EXPIRED, Leases
 from baton.runtime.worker.runner import Runner
 from tests.kit.bugs import replaced
 
 
 @contextmanager
-def whoever_gets_a_wake_runs_the_saga() -> Iterator[None]:
+def a_worker_does_not_look_for_the_build() -> Iterator[None]:
     """Pinned row: a worker that gets a wake does not look which version the head names, nor what the log says."""
 
     def elsewhere(self: Any, head: Any, gone: str, *, is_expired: bool) -> str:
@@ -54,6 +54,6 @@ def a_version_with_sagas_counts_as_drained() -> Iterator[None]:
         found.clear()
         return found, is_unsure
 
-    real = builds.BuildKeeper._count
-    with replaced(builds.BuildKeeper, "_count", count):
+    real = mending.BuildKeeper._count
+    with replaced(mending.BuildKeeper, "_count", count):
         yield

@@ -17,7 +17,7 @@ from baton.core.limits import PINNED, Limits
 from baton.core.log import events as ev
 from baton.errors import EngineFault
 from baton.ports import CodeBuild, SagaRef
-from baton.runtime.builds import SETTLED_MS, BuildKeeper
+from baton.runtime.mending import SETTLED_MS, BuildKeeper
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.corpus import patiently

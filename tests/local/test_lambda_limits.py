@@ -5,8 +5,13 @@ The limits are Lambda's own (docs/aws-ledger.md); the template is the real one, 
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from baton.local.functions import routes
 from baton.local.sandbox import INIT_LIMIT_S
 from tests.deploy.stack import FUNCTIONS, stack
 
@@ -56,3 +61,18 @@ def test_the_concurrency_of_the_queue_is_one_that_lambda_takes() -> None:
 
 def test_initialisation_here_is_given_no_less_time_than_by_lambda() -> None:
     assert INIT_LIMIT_S >= 10
+
+
+def test_a_version_is_not_there() -> None:
+    """So no worker is called with the newest code in place of the code that a saga stays with."""
+
+    class Known:
+        def find(self, name: str) -> object:
+            return object()
+
+    lambdas: Any = Known()
+    http = TestClient(Starlette(routes=routes(lambdas, "key")))
+    signed = {"authorization": "AWS4-HMAC-SHA256 Credential=key/20261129/us-east-1/lambda/aws4_request, a=b"}
+    path = "/2015-03-31/functions/worker/invocations?Qualifier=build-1-2-3"
+    answer = http.post(path, headers=signed | {"content-type": "application/json"}, content=b"{}")
+    assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (404, "ResourceNotFoundException")

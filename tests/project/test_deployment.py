@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.queues import alias_of
 from baton.core.version import VERSION
 from baton.project import deployment
 from baton.project.config import ConfigError, parse_config
@@ -127,6 +128,12 @@ def test_images_have_no_layers_and_are_told_apart_by_their_code() -> None:
         == "d1"
     )
     assert "AppLayer" not in str(template)
+
+
+def test_images_have_versions_named_by_their_code() -> None:
+    resources = made('[functions]\npackage = "image"\n', digest="d1")["Resources"]
+    assert resources["WorkerVersion"]["Properties"]["Description"] == "d1"
+    assert resources["WorkerBuild"]["Properties"]["Name"] == alias_of("d1")
 
 
 def test_a_project_of_images_has_a_dockerfile_and_runs_here_without(tmp_path: Path) -> None:

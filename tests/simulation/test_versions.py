@@ -17,7 +17,7 @@ pytestmark = pytest.mark.simulation
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak`
 FATES = [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER]
 BUGS: tuple[tuple[Callable[[], Any], str, int], ...] = (
-    (version_bugs.whoever_gets_a_wake_runs_the_saga, ENDS, 0),
+    (version_bugs.a_worker_does_not_look_for_the_build, ENDS, 0),
     (version_bugs.the_head_alone_says_which_version, ENDS, 8),
     (version_bugs.a_version_with_sagas_counts_as_drained, KEPT, 0),
 )
@@ -37,7 +37,7 @@ def test_a_version_is_deleted_when_its_last_saga_has_ended() -> None:
 
 
 @pytest.mark.parametrize("fate", FATES)
-def test_whatever_dies_at_a_write(fate: str) -> None:
+def test_it_holds_when_a_process_dies_at_a_write(fate: str) -> None:
     _, world = sagas_over_a_deploy(DELETED_AT)
     points = range(1, len(world.plan.writes) + 1, 1 if IS_ALL else 9)
     found = {at: sagas_over_a_deploy(DELETED_AT, at={at: fate})[0] for at in points}
@@ -49,7 +49,7 @@ def test_the_worker_that_began_it_dies_and_code_is_deployed(at: int) -> None:
     assert sagas_over_a_deploy(DELETED_AT, deploys_after_s=0, at={at: CRASH_AFTER})[0] == []
 
 
-def test_whatever_message_is_lost() -> None:
+def test_it_holds_when_a_message_is_lost() -> None:
     _, world = sagas_over_a_deploy()
     for number in range(1, world.plan.messages + 1, 1 if IS_ALL else 5):
         assert sagas_over_a_deploy(at_messages={number: "lost"})[0] == []

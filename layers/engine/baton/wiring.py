@@ -20,7 +20,7 @@ from baton.adapters.discreet import add_secret_filter
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.queues import LambdaInvoker, SqsDeadLetters, SqsQueue
+from baton.adapters.queues import LambdaBuilds, LambdaDeployedBuilds, LambdaInvoker, SqsDeadLetters, SqsQueue
 from baton.adapters.s3 import S3Blobs, S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.core import deployment
@@ -32,11 +32,10 @@ from baton.runtime.invocation.context import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
-    from baton.ports import Builds
     from baton.ports.models import Models
-    from baton.runtime.builds import PinnedBuild
     from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.engine.parts import Engine
+    from baton.runtime.mending import PinnedBuild
     from baton.runtime.reconcile import Reconciler
     from baton.runtime.relay import Relay
     from baton.runtime.worker.worker import Worker
@@ -253,12 +252,6 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
     )
 
 
-def _builds(aws: Aws, worker: str) -> Builds:
-    from baton.adapters.lambda_builds import LambdaBuilds
-
-    return LambdaBuilds(aws.patient_lambda, worker, Threads(BUILDS_AT_ONCE))
-
-
 def make_worker() -> tuple[Worker, Engine]:
     """Return the worker, with the tools of the app module, and its engine."""
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
@@ -288,7 +281,7 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
-    builds = later(partial(_builds, aws, config.worker))
+    builds = LambdaBuilds(later(lambda: aws.patient_lambda), config.worker, Threads(BUILDS_AT_ONCE))
     engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     if config.traces_url:
@@ -396,8 +389,7 @@ async def look_at_builds(stack: str, *, delete: bool) -> list[PinnedBuild]:
     With the credentials of the environment. Raises `Forbidden` if AWS refuses them.
     """
     from baton.adapters.aws import told_to_operators
-    from baton.adapters.lambda_builds import LambdaDeployedBuilds
-    from baton.runtime.builds import BuildKeeper
+    from baton.runtime.mending import BuildKeeper
 
     with told_to_operators():
         aws = Aws()

@@ -14,11 +14,10 @@ import click
 
 from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
-from baton.cli.deployment.operations import breakers, budget, cost, error_budget, schedule, users
+from baton.cli.deployment.operations import breakers, budget, cost, error_budget, schedule, users, versions
 from baton.cli.deployment.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
 from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live, show, start, value
 from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
-from baton.cli.deployment.versions import versions
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
@@ -30,12 +29,12 @@ from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, render, upgrade),
-    "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines),
+    "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq, versions),
+    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
     "Shell": (completion,),
 }
 

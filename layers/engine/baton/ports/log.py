@@ -106,7 +106,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     newest entry. `start` is the encoded first entry, kept until entry 1 is known to exist. `armed` is the
     deadline of a caller that is about to append to a saga that may be in no index. `inbox` counts the
     announcements since a holder last took them in. `watched`: until when a viewer watches who came while the
-    lease was free. `build`: code of a worker that alone may run the saga; empty: any may, and the newest does.
+    lease was free. `build`: the code that alone may run the saga; empty: any may, and the newest does.
     `models`: tokens read, tokens written and cost by model, as of the last release.
     """
 
@@ -168,7 +168,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     has armed it since. `inbox`, likewise, is the count that the holder has taken in, which is cleared; None
     leaves the stored count. `group_at` is set only when the status group changes, because that moves an
     index. `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when
-    it has changed, for the same reason as `group_at`, and `build` too; `labels` are those of the saga, stored with it.
+    it has changed, for the same reason as `group_at`, and so is `build`; `labels` are those of the saga,
+    stored with it.
     """
 
     folded: int

@@ -1,7 +1,9 @@
-"""Commands about circuit breakers, schedules and money."""
+"""Commands about circuit breakers, schedules, money, and versions of the code."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -19,7 +21,9 @@ from baton.cli.terminal.shared import (
     terminal_width,
 )
 from baton.cli.terminal.values import Duration
+from baton.client.exits import REFUSED, CommandFailed
 from baton.core.read.day_costs import AWS, BY
+from baton.errors import BatonError
 
 _DEEDS = ("show", "open", "reset")
 
@@ -274,3 +278,29 @@ def _asked(shared: Shared, deed: str, user: str, usd: str | None, note: str | No
     if deed in ("limit", "unlimit"):
         body["limit_usd"] = usd
     return shared.call(lambda api: api.set_user("limit" if deed == "unlimit" else deed, body))
+
+
+@click.command(short_help="List the versions of the code with which sagas stay.")
+@click.option("--stack", required=True, envvar="BATON_STACK", help="Name of the stack.  [env: BATON_STACK]")
+@click.option("--delete", is_flag=True, help="Delete those with which no open saga stays.")
+@json_option
+def versions(stack: str, delete: bool, as_json: bool) -> None:
+    """List the versions of the worker with which sagas of workflow functions stay, and the number of these
+    sagas.
+
+    Looks at each open saga of all tenants, with your AWS credentials. With --delete: deletes versions with
+    which none stays, and lists these. With --json: {"versions": [{"build", "version", "sagas", "kept"}, …]}.
+    """
+    from baton.wiring import look_at_builds
+
+    try:
+        found = asyncio.run(look_at_builds(stack, delete=delete))
+    except BatonError as error:
+        raise CommandFailed(REFUSED, str(error)) from error
+    if as_json:
+        print_json({"versions": list(map(asdict, found))})
+        return
+    done = "deleted" if delete else "no open saga stays with it: --delete deletes it"
+    print_lines(f"{one.version or '-':>6}  build {one.build}: {one.kept or done}" for one in found)
+    if not found:
+        print_lines(["no version is drained" if delete else "no saga stays with a version"])

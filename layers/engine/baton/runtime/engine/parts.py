@@ -59,14 +59,12 @@ if TYPE_CHECKING:
     from baton.runtime.starting.start import Room
     from baton.runtime.steps import breaking
     from baton.runtime.steps.breaking import LocalBreaker
-    from baton.runtime.worker import pinned
 else:
     breakers = OnDemand("baton.core.failures.breakers")
     links = OnDemand("baton.runtime.people.links")
     children = OnDemand("baton.runtime.starting.children")
     start = OnDemand("baton.runtime.starting.start")
     breaking = OnDemand("baton.runtime.steps.breaking")
-    pinned = OnDemand("baton.runtime.worker.pinned")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +168,7 @@ class InvocationScope:
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models, self.functions, self.meter = engine.models, engine.functions, engine.meter
         self.secrets, self.api_url = engine.secrets, engine.api_url
+        self.builds = engine.builds
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
@@ -284,13 +283,6 @@ class InvocationScope:
     @cached_property
     def children(self) -> children.Children:
         return children.Children(self.context, self.catalog, self.starter)
-
-    @cached_property
-    def hand_over(self) -> pinned.HandOver:
-        """Wakes for other builds, loaded with the first."""
-        builds = self._engine.builds
-        assert builds is not None, "a worker has them"
-        return pinned.HandOver(builds, self.call.deadline)
 
     def notifier(self) -> Notifier:
         """Make a notifier for the notices of one saga."""

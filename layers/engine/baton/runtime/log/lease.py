@@ -177,7 +177,10 @@ class Leases:
                 return NOTHING_NEW
             if not news:
                 continue
-            if elsewhere := self._elsewhere(head, gone, is_expired=is_anothers and not alone):
+            is_expired = is_anothers and not alone
+            if (is_expired or head.build) and (
+                elsewhere := self._elsewhere(head, gone, is_expired=is_expired)
+            ):
                 return elsewhere
             before, last = await self._take(head, until)
             if before is not None:

@@ -48,7 +48,10 @@ class HandOver:
 
 
 async def park_without_its_code(log: LogWriter, run: Run, clock: Clock) -> None:
-    """Park a saga whose build is gone. One that stops goes on to its end."""
+    """Park a saga whose build is gone. With that it stays with no build: a person lets it go on.
+
+    One that stops goes on to its end, with the code that is there.
+    """
     build = run.history.state.pinned
     while (state := run.history.state).pinned == build and state.ended is None and not state.is_stopping:
         now = clock.now()

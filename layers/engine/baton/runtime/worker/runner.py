@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -350,6 +351,12 @@ class Runner:
             self._p.drop(ref)
             await attempts.cancel_all()
             await self._p.drain(ref)
+
+    @cached_property
+    def hand_over(self) -> pinned.HandOver:
+        """Wakes for other builds of the code."""
+        assert self._p.builds is not None, "a worker has them"
+        return pinned.HandOver(self._p.builds, self._p.call.deadline)
 
     async def _is_anothers(self, run: Run, gone: str) -> bool:
         """Give a saga back that stays with another build; park it if that is `gone`."""

@@ -153,7 +153,7 @@ class Worker:
             while ending.startswith(PINNED):
                 build = ending.removeprefix(PINNED)
                 try:
-                    comes_again = await scope.hand_over.give(build, message)
+                    comes_again = await runner.hand_over.give(build, message)
                 except CodeGone:
                     ending = await runner.run(message, alone=alone, gone=build)
                 else:
