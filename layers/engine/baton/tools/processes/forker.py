@@ -33,6 +33,7 @@ from baton.core.failures import sanitised
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
+from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import bind, evidence_for, plain_json, tool_failure, traceback_of, utf8_text
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
@@ -52,8 +53,13 @@ class Channel:
         self._pid = os.getpid()
         self.call = 0
 
+    @property
+    def is_mine(self) -> bool:
+        """True in the helper, false in a process that a tool has forked from it."""
+        return os.getpid() == self._pid
+
     def send(self, tag: int, data: bytes) -> None:
-        if os.getpid() == self._pid:
+        if self.is_mine:
             with self._lock:  # a tool may have threads
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
@@ -124,10 +130,12 @@ def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool)
         channel.send(wire.BROKEN, problem[-wire.MAX_TEXT :].encode())
         return
     handler.channel = channel
+    take_printed(lambda: channel.call if channel.is_mine else None)
     channel.send(wire.READY, str(os.getpid()).encode())
     with suppress(EOFError, ConnectionError):
         while True:
             tag, data = _answer(channel, app, channel.receive())
+            finish_line(channel.call)
             for stream in (sys.stdout, sys.stderr):  # the last words may be the ones that matter
                 with suppress(Exception):
                     stream.flush()
