@@ -38,7 +38,6 @@ SHORT = {
     "local/guard.py": "a program",
     "local/guarded_ministack.py": "a program",
     "tools/functions/newer.py": "it needs the compiler, which a worker loads only after a deploy of other code",
-    "tools/processes/program.py": "a program",
 }
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation
 # run on an event loop of virtual time (tests/kit), where asyncio.sleep takes none.

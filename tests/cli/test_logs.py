@@ -1,4 +1,4 @@
-"""`baton logs`: what the tools of a saga have printed and logged."""
+"""`baton logs`: what the tools of a saga have printed and logged; and `baton up --debug` without a terminal."""
 
 from __future__ import annotations
 
@@ -85,3 +85,9 @@ def test_the_logs_of_a_deployment_need_the_name_of_its_stack_and_a_region(
     found = baton("logs", "s1")
     assert found.exit_code == 3
     says(found.stderr)
+
+
+def test_a_debugger_needs_a_terminal(api: FakeApi, baton: Baton, says: Says) -> None:
+    result = baton("up", "--debug")
+    assert result.exit_code == 2
+    says(result.stderr)

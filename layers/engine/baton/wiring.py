@@ -271,6 +271,8 @@ def make_worker() -> tuple[Worker, Engine]:
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
+    if settings.is_debugged():  # in one process; a person may hold the event loop
+        performer = ToolPerformer(registry)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     name_steps(logging.getLogger())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))

@@ -37,10 +37,11 @@ from baton.client.connection import (
 )
 from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.core.conditions.document import example_of
+from baton.local import debugging
 from baton.local.functions import parameters_of, variables_of
 from baton.local.logs import WORKER_LOG, LogFile
 from baton.local.processes import LocalRunError, Tasks
-from baton.local.run import LocalRun, run_directory
+from baton.local.run import PROCESSES, LocalRun, run_directory
 from baton.settings import variable_of
 from baton.words.text import plain
 
@@ -289,6 +290,10 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
 
 
+DEBUGGED = {"WorkerTimeout": "900", "WakeVisibility": "960"}
+"""Parameters of a run with `--debug`: an invocation has as much time as Lambda can give to one."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Options of `baton up`."""
@@ -303,6 +308,7 @@ class RunOptions:
     data: Path | None
     keep_logs: bool
     as_json: bool
+    debug: bool = False
 
 
 def template_of(root: Path) -> tuple[Path, dict[str, str]]:
@@ -341,6 +347,10 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             given["EventTenant"] = wanted.tenant
         outside: dict[str, str] = {}
         variables, page, scripted = variables_of(os.environ) | own, "", False
+        if wanted.debug:
+            given |= DEBUGGED
+            hook = os.environ.get("PYTHONBREAKPOINT", debugging.HOOK)
+            variables |= {debugging.TERMINAL: os.ttyname(sys.stdin.fileno()), "PYTHONBREAKPOINT": hook}
         services: Services | None = None
         if Services.exist(root):
             parts = example_programs(root, wanted.app, wanted.parameters, os.environ)
@@ -357,6 +367,7 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             api_port=wanted.port,
             aws_port=wanted.aws_port,
             data=wanted.data,
+            process_limit=1 if wanted.debug else PROCESSES,
             signs_in=(wanted.user, wanted.tenant),
         )
         if not wanted.keep_logs:

@@ -36,7 +36,6 @@ from baton.tools.define import REGISTRY
 from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import bind, evidence_for, plain_json, tool_failure, traceback_of, utf8_text
 from baton.tools.processes import wire
-from baton.tools.processes.program import PROGRAM
 from baton.tools.standard import load_app
 
 _CHUNK: Final = 1 << 18
@@ -208,7 +207,7 @@ def main(told: str) -> None:
         # Begin anew, without the app: each helper imports it, and says what is wrong with it.
         control.set_inheritable(True)
         again = json.dumps({**given, "each": True})
-        os.execv(sys.executable, [sys.executable, "-c", PROGRAM, again])  # noqa: S606  # this very program
+        os.execv(sys.executable, [sys.executable, "-c", wire.PROGRAM, again])  # noqa: S606  # this very program
     gc.collect()
     gc.freeze()  # or the collector would write to all that the helpers share
     _Forker(control, handler, given["app"], is_imported=not given["each"]).run()

@@ -29,7 +29,6 @@ from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.output import step_fields
 from baton.tools.perform import Places, RaisedElsewhere, not_json, report, tenant_and_saga
 from baton.tools.processes import wire
-from baton.tools.processes.program import PROGRAM
 
 # A helper that only waits has a few MB of its own; what a tool adds, such as a client of boto3, it has as often.
 MAX_HELPERS: Final = 16
@@ -327,7 +326,7 @@ class _Forker:
         try:
             with other:
                 self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and a program of ours
-                    [sys.executable, "-c", PROGRAM, told],
+                    [sys.executable, "-c", wire.PROGRAM, told],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
                     # Ctrl-C and a kill of the worker's group must not end it: it has work to do then.
