@@ -416,6 +416,40 @@ def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
         click.echo()
 
 
+@click.command(short_help="Show the attempts of a saga, with inputs and outputs.")
+@saga_argument
+@click.option(
+    "--kind",
+    type=click.Choice(["step", "undo", "alternative"]),
+    help="Only attempts of steps, of inverses, or of a model's alternatives.",
+)
+@click.option("--after", type=Whole(min=0), help="Only attempts that ended by a version above this.")
+@click.option("--limit", type=Whole(min=1), help="About this many. Default: all.")
+@json_option
+@click.pass_obj
+def steps(
+    shared: Shared, saga: str, kind: str | None, after: int | None, limit: int | None, as_json: bool
+) -> None:
+    """Show the attempts of a saga in the order of its log, each with its input and output. Secrets are
+    masked, and long texts are cut. With --json: {"steps": […], "next": VERSION or null}.
+    """
+    from baton.cli.text.render import run_lines
+
+    async def run(api: Api) -> None:
+        found: list[Any] = []
+        page: dict[str, Any] = {}
+        async for page in api.steps(saga, kind or "", after, limit):
+            found += page["steps"]
+            for one in () if as_json else page["steps"]:
+                print_lines(run_lines(one, terminal_width()))
+        if as_json:
+            print_json(page | {"steps": found})
+        elif page["next"] is not None:
+            click.echo(f"There is more: --after {page['next']}", err=True)
+
+    shared.call(run)
+
+
 @click.command(short_help="Show which way a saga went, or why a node did not run.")
 @saga_argument
 @click.argument("node", required=False, shell_complete=complete_nodes)
@@ -469,6 +503,7 @@ def explain(
     help="Only these: running, waiting, suspended, parked, completed, failed, cancelled, or a group: open, done.",
 )
 @click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
+@click.option("--user", metavar="NAME", help="Only sagas of this user.")
 @click.option(
     "--label",
     "labels",
@@ -488,6 +523,7 @@ def list_sagas(
     shared: Shared,
     status: str | None,
     workflow: str | None,
+    user: str | None,
     labels: tuple[str, ...],
     since: str | None,
     listing: Listing,
@@ -495,7 +531,7 @@ def list_sagas(
 ) -> None:
     """List sagas, ordered by latest change of status. With --json: {"sagas": […], "next": CURSOR or null}."""
     wanted = ",".join(f"{name}={value}" for name, value in given_labels(labels).items())
-    filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
+    filters = {"status": status, "workflow": workflow, "user": user, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
     found, after = shared.call(
         lambda api: gather_pages(api.sagas(given, listing.most, listing.cursor), "saga")

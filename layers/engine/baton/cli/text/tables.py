@@ -150,6 +150,19 @@ def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = No
     return _with_text_below(columns, width, without=("told", "for", "type"), cutting="ask")
 
 
+def answer_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Yield the rows of closed questions with their answers."""
+    columns = {
+        "saga": [str(found["saga"]) for found in questions],
+        "ask": [str(found["id"]) for found in questions],
+        "answered (UTC)": [_moment(found["answer"]["at"]) for found in questions],
+        "answer": [str(found["answer"]["action"]) for found in questions],
+        "by": [str(found["answer"]["by"] or "") for found in questions],
+        "comment": [one_line(str(found["answer"]["comment"])) for found in questions],
+    }
+    return _with_text_below(columns, width, without=("by",), cutting="ask")
+
+
 def _audience(of: Mapping[str, Any]) -> str:
     return " ".join(str(of[name]) for name in ("kind", "name") if of.get(name))
 
