@@ -39,7 +39,6 @@ SHORT = {
     "local/guarded_ministack.py": "a program",
     "tools/functions/models.py": "it needs the models of documents, which a worker loads with the first request to a model",
     "tools/functions/newer.py": "it needs the compiler, which a worker loads only after a deploy of other code",
-    "tools/processes/program.py": "a program",
 }
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation
 # run on an event loop of virtual time (tests/kit), where asyncio.sleep takes none.

@@ -194,6 +194,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "on_failure",
         "failover",
         "breaker",
+        "key",
         "replan",
         "compensate",
         "requires_approval",

@@ -76,7 +76,7 @@ def test_the_help_lists_every_exit_status(baton: Baton) -> None:
         ("node-type", "node-types"),
         ("status", "show"),
         ("ps", "list"),
-        ("logs", "events"),
+        ("log", "events"),
         ("run", "start"),
     ],
 )

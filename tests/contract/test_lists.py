@@ -110,6 +110,14 @@ def test_a_filter_looks_at_no_more_than_asked_and_says_where_to_go_on(stores: St
     assert listed(stores, workflow="rare", status="pending") == []
 
 
+def test_the_sagas_of_one_user_are_listed(stores: Stores) -> None:
+    refs = of_one_shard(2)
+    for ref, user in zip(refs, ("ada", "bob"), strict=True):
+        stores.log.create_head(a_head(ref, user=user))
+    assert ids(listed(stores, user="bob")) == [refs[1].id]
+    assert listed(stores, user="bob", workflow="rare") == []
+
+
 def test_the_number_of_shards_is_known(stores: Stores) -> None:
     stores.log.create_head(a_head(SAGA))
     found = [

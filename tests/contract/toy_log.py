@@ -218,6 +218,7 @@ class ToyLog:
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        user: str = "",
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
@@ -241,6 +242,7 @@ class ToyLog:
         rows = [row for row in rows if after is None or row.place < after]
         page = rows[:limit]
         wanted = [row for row in page if workflow in ("", row.workflow) and status in ("", row.status)]
+        wanted = [row for row in wanted if user in ("", row.user)]
         wanted = [row for row in wanted if labels.items() <= row.labels.items()]
         return wanted, page[-1].place if len(rows) > limit else None
 

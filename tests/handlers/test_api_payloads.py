@@ -53,6 +53,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "events": (200, ""),
     "explain": (200, ""),
     "explain-node": (200, ""),
+    "list-steps": (200, ""),
     "fork": (202, ""),
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it

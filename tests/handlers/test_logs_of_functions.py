@@ -8,6 +8,7 @@ import pytest
 
 from baton.adapters.discreet import SecretFilter
 from baton.settings import FUNCTIONS
+from baton.tools.output import StepFilter
 from tests.handlers.deployment import Deployment
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
@@ -19,6 +20,7 @@ def test_the_log_of_a_function_is_without_secrets(function: str, deployment: Dep
     logging.getLogger().addHandler(handler)
     try:
         with deployment.function(function):
-            assert [type(known) for known in handler.filters] == [SecretFilter]
+            of_tools = [StepFilter] if function == "worker" else []
+            assert [type(known) for known in handler.filters] == [SecretFilter, *of_tools]
     finally:
         logging.getLogger().removeHandler(handler)

@@ -100,8 +100,8 @@ async def test_a_page_of_the_way_reads_no_further_than_it_shows_and_all_pages_to
         while page["next"] is not None:
             told: list[Story] = []
 
-            def tell(program: Program, told: list[Story] = told) -> Story:
-                told.append(Story(program))
+            def tell(program: Program, wants: Any, told: list[Story] = told) -> Story:
+                told.append(Story(program, wants))
                 return told[0]
 
             monkeypatch.setattr(explaining, "Story", tell)

@@ -241,6 +241,11 @@ def runtime_api() -> str:
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
+def is_debugged() -> bool:
+    """Return true in a function of `baton up --debug`."""
+    return bool(os.environ.get("BATON_DEBUG_TERMINAL"))
+
+
 def local_key(kind: str, name: str) -> str:
     """Return a credential of a local run, empty if none is set."""
     return os.environ.get(local_key_variable(kind, name), "")

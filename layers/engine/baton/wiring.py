@@ -217,8 +217,9 @@ def _line_to_stdout(line: str) -> None:
     """Write a whole line immediately, bypassing the logging of Lambda's runtime; see
     runtime/invocation/watch.py.
     """
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()  # what blocks the loop may take the process with it
+    stream = getattr(sys.stdout, "stream", sys.stdout)  # not as a line of the tool that runs
+    stream.write(line + "\n")
+    stream.flush()  # what blocks the loop may take the process with it
 
 
 def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
@@ -257,6 +258,7 @@ def make_worker() -> tuple[Worker, Engine]:
     from baton.runtime.invocation.watch import Metrics, Watch, to_log
     from baton.runtime.worker.worker import Worker
     from baton.tools.functions import ApplicationFunctions
+    from baton.tools.output import name_steps
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
     from baton.tools.standard import (
@@ -279,7 +281,10 @@ def make_worker() -> tuple[Worker, Engine]:
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
+    if settings.is_debugged():  # in one process; a person may hold the event loop
+        performer = ToolPerformer(registry)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
+    name_steps(logging.getLogger())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
     builds = LambdaBuilds(later(lambda: aws.patient_lambda), config.worker, Threads(BUILDS_AT_ONCE))
     engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)

@@ -3,6 +3,7 @@
 An app module like any other: a helper process imports it by its name.
 """
 
+# ruff: noqa: T201  # as tools do
 from __future__ import annotations
 
 import ctypes
@@ -47,6 +48,17 @@ def echo(value: Any) -> Any:
     return value
 
 
+@tool("plain.prints")
+def prints() -> None:
+    """Print in each of the ways."""
+    print("printed")
+    print("complained", file=sys.stderr)
+    own = threading.Thread(target=print, args=("from a thread",))
+    own.start()
+    own.join()
+    print("no end", end="")
+
+
 @tool("plain.told")
 def told(context: Context) -> list[Any]:
     """What it was told besides its arguments."""
@@ -72,7 +84,7 @@ def busy(context: Context) -> str:
 @tool("plain.noise")
 def noise() -> str:
     """Write to standard output, where no tool should."""
-    print("from a tool")  # noqa: T201  # that is the point
+    print("from a tool")  # that is the point
     os.write(1, b"\xff\x00\n")
     _log.warning("half a character: \ud800 and %s", "x" * 300_000, extra={"of": object()})
     return "done"

@@ -263,6 +263,7 @@ Reaction = TypedDict(
         "question": str,
         "severity": str,
         "may_change": str | Sequence[str],
+        "expires": Duration,
         "escalate": Sequence[Mapping[str, Any]],
     },
     total=False,

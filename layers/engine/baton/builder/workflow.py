@@ -143,6 +143,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": failure_fields,
     "on_failure": by_code,
     "failover": failure_fields,
+    "key": Collector.value,
     "breaker": failure_fields,
     "replan": failure_fields,
     "compensate": compensation,
@@ -295,6 +296,7 @@ class Workflow(Roots):
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        key: str | Reference | None = None,
         breaker: str | None = None,
         replan: Replan | None = None,
         compensate: Compensation | None = None,
@@ -315,7 +317,7 @@ class Workflow(Roots):
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own |= {"failover": failover, "breaker": breaker, "replan": replan}
+        own |= {"failover": failover, "key": key, "breaker": breaker, "replan": replan}
         own |= {"compensate": compensate, "requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 

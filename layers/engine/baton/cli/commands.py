@@ -16,7 +16,18 @@ from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
 from baton.cli.deployment.operations import breakers, budget, cost, error_budget, schedule, users, versions
 from baton.cli.deployment.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
-from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live, show, start, value
+from baton.cli.deployment.sagas import (
+    events,
+    explain,
+    intend,
+    list_sagas,
+    live,
+    logs,
+    show,
+    start,
+    steps,
+    value,
+)
 from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
@@ -31,7 +42,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, render, upgrade),
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
-        *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
+        *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
     "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
@@ -40,7 +51,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
 
 
 # What other tools call it.
-_ELSEWHERE = {"status": "show", "ps": "list", "ls": "list", "logs": "events", "log": "events", "run": "start"}
+_ELSEWHERE = {"status": "show", "ps": "list", "ls": "list", "log": "events", "run": "start"}
 
 
 class _Group(click.Group):

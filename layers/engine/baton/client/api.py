@@ -117,9 +117,9 @@ class PeopleCalls(Calls):
         """Return open questions page by page: `GET /questions`, as `sagas`."""
         return self._pages("/questions", "questions", {}, limit, cursor)
 
-    async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
-        """Return the open questions of a saga: `GET /questions?saga=`."""
-        query = {"limit": str(min(limit, PAGE))}
+    async def questions_of(self, saga: str, limit: int, *, answered: bool = False) -> list[dict[str, Any]]:
+        """Return the open or the answered questions of a saga: `GET /questions?saga=`."""
+        query = {"limit": str(min(limit, PAGE))} | ({"answered": "true"} if answered else {})
         answer = await self._named(
             saga, lambda known: self._transport.ask("GET", "/questions", query={"saga": known, **query})
         )
@@ -152,6 +152,7 @@ class PeopleCalls(Calls):
 
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
+RUNS = 200
 
 
 class SagaCalls(Calls):
@@ -241,6 +242,25 @@ class SagaCalls(Calls):
             if after is not None:
                 query["after"] = str(after)
             page = await self._get_of(saga, "explain", query=query, has="steps")
+            yield page
+            after = page.get("next")
+            if left is not None:
+                left -= len(page["steps"])
+            if after is None or (left is not None and left <= 0):
+                return
+
+    async def steps(
+        self, saga: str, kind: str = "", after: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the attempts of a saga page by page, about `limit`: `GET /sagas/{id}/steps`."""
+        left = limit
+        while True:
+            query = {"limit": str(RUNS if left is None else min(RUNS, left))} | (
+                {"kind": kind} if kind else {}
+            )
+            if after is not None:
+                query["after"] = str(after)
+            page = await self._get_of(saga, "steps", query=query, has="steps")
             yield page
             after = page.get("next")
             if left is not None:

@@ -147,18 +147,32 @@ def _check_address(url: str) -> None:
         raise CommandFailed(USAGE, f"{url!r} is not an address; write for example https://HOST")
 
 
+def is_here(url: str) -> bool:
+    """Return true for an address of this machine."""
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
 def region_of(url: str) -> str:
     """Return the region in an address of API Gateway, empty for other addresses."""
     found = _EXECUTE_API.search(urlsplit(url).hostname or "")
     return found[1] if found else ""
 
 
-def write_local(root: Path, connection: Connection) -> Path:
-    """Write an address for the commands of this directory. Only its owner can read the file."""
+def local_logs(connection: Connection) -> Path | None:
+    """Return the folder with the logs of the local run, if that is what the connection is to."""
+    found = _local()
+    return Path(found["logs"]) if found.get("logs") and found.get("url") == connection.url else None
+
+
+def write_local(root: Path, connection: Connection, logs: Path | None = None) -> Path:
+    """Write an address, and the folder of the logs, for the commands of this directory. Only its owner can
+    read the file.
+    """
     path = root / LOCAL_FILE
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
-    text = json.dumps({"url": connection.url, "token": connection.token, "pid": os.getpid()}, indent=2)
+    found = {"url": connection.url, "token": connection.token, "pid": os.getpid()}
+    text = json.dumps(found if logs is None else found | {"logs": str(logs)}, indent=2)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text + "\n")
     return path

@@ -44,6 +44,8 @@ from baton.settings import ROLES, local_key_variable
 
 log = logging.getLogger("baton.local")
 SOURCES = frozenset({"stream", "queue", "schedule"})
+PROCESSES = 16
+"""Most processes of a function."""
 _API_ID = "local"
 _RUNS = ".baton"
 
@@ -98,7 +100,7 @@ class LocalRun:
         *,
         aws_port: int = 0,
         data: Path | None = None,
-        process_limit: int = 16,
+        process_limit: int = PROCESSES,
         signs_in: tuple[str, str] = ("me", "local"),
         retry_delays_s: tuple[float, ...] = (60.0, 120.0),
     ) -> None:

@@ -325,15 +325,16 @@ class Log(Protocol):
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        user: str = "",
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         """Return a tenant's sagas of a group in a shard, the latest change first, and the place to continue
         from (None: end).
 
-        It examines at most `limit` sagas, so with `workflow`, `status` or `labels` (all of which a saga has)
-        a page may have fewer, or none, and not be the last. Those with equal `changed` come in an order of
-        the store's own, always the same. Eventually consistent.
+        It examines at most `limit` sagas, so with `workflow`, `status`, `user` or `labels` (all of which a
+        saga has) a page may have fewer, or none, and not be the last. Those with equal `changed` come in an
+        order of the store's own, always the same. Eventually consistent.
         """
         ...
 

@@ -44,7 +44,7 @@ from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import Blockers, CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
 from baton.testing.operations import FunctionNodes
-from baton.testing.outside import Handovers, Plans, Post, TimedSignal, services
+from baton.testing.outside import CANCEL, Handovers, Plans, Post, TimedSignal, services
 from baton.testing.result import Result, make_result
 from baton.tools.define import NODE_KINDS, Registry
 from baton.tools.functions import ApplicationFunctions
@@ -218,6 +218,10 @@ class Deployment:
         """Send signals at their times to each open saga that waits, or will, for one of the name."""
 
         async def send(signal: TimedSignal, key: str) -> None:
+            if signal.name == CANCEL:
+                await self.service().cancel(saga, "cancelled by the test", **signal.payload)
+                return
+
             def is_taken(program: Program) -> bool:
                 nodes = program.graph.nodes
                 return any(node.signal == signal.name or node.function is not None for node in nodes)

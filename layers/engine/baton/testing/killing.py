@@ -24,7 +24,9 @@ class Killed(BaseException):
 
 
 class Kills:
-    """Calls of a node's own tool at which a worker dies: by node, `NODE@ROUND` or operation, the moments."""
+    """Calls at which a worker dies: by node, `NODE@ROUND`, operation, or `NODE#undo` for its inverse, the
+    moments.
+    """
 
     def __init__(
         self,
@@ -42,9 +44,11 @@ class Kills:
 
     def at(self, tool: str, context: StepContext) -> str:
         """Return the moment of this call at which the worker dies, empty if it does not."""
+        of_item = slot_of(context.node, context.iteration, context.item)
+        if Slot.parse(of_item).scope:
+            return moments.pop(0) if (moments := self._left.get(of_item)) else ""
         if tool not in self._tools.get(context.node, ()):
             return ""
-        of_item = slot_of(context.node, context.iteration, context.item)
         of_round = slot_of(context.node, context.iteration)
         for place in (of_round, self._functions.named(self.left(), of_item) or context.node):
             if moments := self._left.get(place):
@@ -146,14 +150,22 @@ def node_at(place: str) -> str:
 
 
 def check_kills(
-    moments: Mapping[str, Sequence[str]], tools: Mapping[str, Collection[str]], registry: Registry
+    moments: Mapping[str, Sequence[str]],
+    tools: Mapping[str, Collection[str]],
+    registry: Registry,
+    inverses: Mapping[str, Collection[str]],
 ) -> None:
-    """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls."""
+    """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls, `inverses`
+    those that undo it.
+    """
     for place, its in moments.items():
         node = node_at(place)
         if node not in tools:
             continue  # an operation of a function, whose tool only the function knows
-        named = tools[node]
+        is_undone = not is_label(place) and bool(Slot.parse(place).scope)
+        named = inverses.get(node, ()) if is_undone else tools[node]
+        if not named and is_undone:
+            raise ValueError(f"kill at `{place}`: nothing undoes `{node}`")
         if not named:
             raise ValueError(f"kill at `{place}`: it calls no tool, and a worker dies at the call of one")
         plain = [name for name in named if name in registry and not registry[name].is_async]

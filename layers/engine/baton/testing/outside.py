@@ -177,6 +177,27 @@ def timed_signals(given: Sequence[Any]) -> list[TimedSignal]:
     return sorted(found, key=lambda signal: signal.after_ms)
 
 
+CANCEL = ""
+"""Name of the signal that is a cancellation: no other has none."""
+
+
+def timed_cancel(given: Any) -> TimedSignal:
+    """Return a cancellation: a time after the start, or an object with `at`, `undo` and `grace_s`.
+
+    Raises `ValueError` for an invalid one.
+    """
+    said = dict(given) if isinstance(given, Mapping) else {"at": given}
+    at, undo, grace = said.pop("at", None), said.pop("undo", False), said.pop("grace_s", 30)
+    is_time = isinstance(grace, (int, float)) and not isinstance(grace, bool) and grace >= 0
+    if said or at is None or not isinstance(undo, bool) or not is_time:
+        raise ValueError(
+            'cancel: write a time after the start such as "1h", or {"at": "1h", "undo": True, "grace_s": 5}'
+        )
+    return TimedSignal(
+        _moment("cancel", at), str(at), CANCEL, {"undo": undo, "grace_ms": round(grace * 1_000)}
+    )
+
+
 def _signal(which: str, given: Any) -> TimedSignal:
     if not isinstance(given, (tuple, list)) or [len(given), type(given[1])] != [3, str]:
         raise ValueError(f"{which}: {_EXAMPLE}")
@@ -225,6 +246,7 @@ class Post:
             try:
                 await self._send(signal, f"test-at-{number}")
             except UserError as error:
-                error.add_note(f"the signal `{signal.name}`, {signal.at} after the start")
+                what = f"the signal `{signal.name}`" if signal.name else "the cancellation"
+                error.add_note(f"{what}, {signal.at} after the start")
                 raise
             self.ahead.pop(0)

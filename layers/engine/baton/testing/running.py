@@ -30,7 +30,7 @@ from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.models import ScriptedModels
 from baton.testing.operations import FunctionNodes, is_label
-from baton.testing.outside import At, plans_of, timed_signals
+from baton.testing.outside import At, plans_of, timed_cancel, timed_signals
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.tools.define import NODE_KINDS, Registry, Tool, ToolError
@@ -57,6 +57,7 @@ def run(
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     kills: Moments = _NOTHING,
     callbacks: Mapping[str, Any] = _NOTHING,
+    cancel: Any = None,
     models: Any = None,
     app: str = "",
     tools: Registry | None = None,
@@ -84,6 +85,8 @@ def run(
     callbacks: results of external work, by the node that hands it over: an output that arrives immediately,
     an `Elsewhere` with its time, failure and heartbeats, or a list of those, one for each handover. Other
     work never reports.
+    cancel: time after the start at which the saga is cancelled, or an object with `at`, `undo` (true: it
+    undoes what it has done) and `grace_s` (30: what running steps have to finish).
     models: answers to agents and `model` nodes, in child sagas too: a list of answers in order, a function of
     the request, `every_tool_once()`, or one answer for all requests; by node if there are several. An answer
     is a text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a
@@ -91,7 +94,7 @@ def run(
     stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
     result must be one that the tool could return.
     kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
-    it as `NODE@ROUND`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
+    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
     effect, before anything is written. A list is about successive calls. The next worker continues when the
     lease of the dead one has expired.
     In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,
@@ -117,6 +120,7 @@ def run(
     """
     app = app or _app_of(workflow)
     declared = _tools_of(app) if tools is None else tools
+    with_standard(declared).check()
     registry = _with_stand_ins(declared, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows, declared)
     begin_ms = _begin_ms(at)
@@ -126,13 +130,15 @@ def run(
     limits = Limits(on_failure=on_failure)
     began_with = _as_json("the input", given)
     timed = [] if isinstance(signals, Mapping) else timed_signals(signals)
+    ends = [] if cancel is None else [timed_cancel(cancel)]
     by_name = signals if isinstance(signals, Mapping) else {}
     sent = {name: _as_json(f"the payload of `{name}`", payload) for name, payload in by_name.items()}
     timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
+    timed = sorted([*timed, *ends], key=lambda signal: signal.after_ms)
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
     functions = FunctionNodes()
     deadly = Kills(moments, tools_of, functions) if moments else None
-    plans, scripted = plans_of(callbacks), ScriptedModels(functions)
+    plans, scripted, inverses = plans_of(callbacks), ScriptedModels(functions), dict[str, set[str]]()
     answered = {node: _answers(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
@@ -149,11 +155,13 @@ def run(
             functions=functions,
         )
         name, awaited, nodes, choosing = await _register(
-            deployment, known, known.text(workflow), functions.nodes
+            deployment, known, known.text(workflow), functions.nodes, inverses
         )
         named = [*answered, *plans, *map(node_at, moments)]
         if not functions.nodes:  # a function knows its signals and its operations only when it runs
-            _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+            _check_names(
+                "wait for a signal", [*sent, *(signal.name for signal in timed if signal.name)], awaited
+            )
             _check_names("node", named, nodes.keys())
         _check_names("node or operation", [one for one in named if not is_label(one)], nodes.keys())
         for signal in sent:
@@ -164,7 +172,7 @@ def run(
         steps = [name for name in nodes.keys() - functions.nodes if nodes[name] and name not in choosing]
         _check_actions(answered, steps)
         scripted.read(models, nodes)
-        check_kills(moments, nodes, registry)
+        check_kills(moments, nodes, registry, inverses)
         tools_of.update(nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
         if timed:
@@ -238,13 +246,17 @@ def _as_json(what: str, value: Any) -> Any:
 
 
 async def _register(
-    deployment: Deployment, known: _Documents, text: str, functions: set[str]
+    deployment: Deployment,
+    known: _Documents,
+    text: str,
+    functions: set[str],
+    inverses: dict[str, set[str]],
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and those of its children that are known.
 
     Returns the workflow's name; the signals that any of them accepts, with true if a wait is for it; their
     nodes with the tools that they call; and the nodes whose replacement a person chooses. Adds the nodes
-    that run functions to `functions`.
+    that run functions to `functions`, and to `inverses` the tools that undo each node.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
@@ -264,6 +276,8 @@ async def _register(
         if node.function is not None:
             parts = node.function.calls
             functions.add(node.name)
+        undone = {undo.step.tool for part in (node, *parts) for undo in part.undo.values()}
+        inverses.setdefault(node.name, set()).update(undone)
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
         children = ["" if graph_name(node.workflow) else node.workflow.partition("@")[0]]
         if node.function is not None and not has_all:  # only the function knows which it starts
@@ -400,6 +414,10 @@ def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., An
     return result
 
 
+def _words(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
     """Return the tool with another function, which receives the context only if it accepts one. Raises
     `ToolError` for a function with another signature.
@@ -410,13 +428,21 @@ def _stand_in(tool: Tool, function: Callable[..., Any]) -> Tool:
             f"{which}: {function!r} is no function; for a fixed result write: lambda **_: {function!r}"
         )
     signature = inspect.signature(function)
+    name = tool.spec.name
     takes_any = any(its.kind is its.VAR_KEYWORD for its in signature.parameters.values())
     context = tool.context if takes_any or tool.context in signature.parameters else ""
     given = [*tool.parameters.model_fields, *([context] if context else [])]
+    needed = [its for its in signature.parameters.values() if its.default is its.empty]
+    needed = [its for its in needed if its.kind not in (its.VAR_KEYWORD, its.VAR_POSITIONAL)]
+    called = f"`{name}` is called with ({', '.join(given)}), by keyword"
+    if strange := [its.name for its in needed if its.name not in given]:
+        raise ToolError(f"{which}: it needs {_words(strange)}, which `{name}` does not have; {called}")
+    if missing := [one for one in given if not takes_any and one not in signature.parameters]:
+        raise ToolError(f"{which}: it does not take {_words(missing)} of `{name}`; {called}")
     try:
         signature.bind(**dict.fromkeys(given))
     except TypeError as error:
-        raise ToolError(f"{which}: {error}; it is called with ({', '.join(given)}), by keyword") from None
+        raise ToolError(f"{which}: {error}; {called}") from None
     return replace(
         tool,
         function=function,

@@ -35,6 +35,7 @@ from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
 from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.define import Registry, Tool
+from baton.tools.output import RUNNING, finish_line, unfinished
 
 if TYPE_CHECKING:
     from baton.tools import journal
@@ -246,14 +247,9 @@ def traceback_of(error: BaseException) -> str:
     return (clean if len(whole) <= 2 * TRACEBACK else clean[LONGEST:])[-TRACEBACK:]
 
 
-def report(traceback: str, tool: str, context: StepContext) -> None:
+def report(traceback: str) -> None:
     """Write the traceback to the worker's log, where the author finds it. The entry holds what was raised."""
-    logger.warning("a tool raised: %s", traceback, extra=where(tool, context))
-
-
-def where(tool: str, context: StepContext) -> dict[str, Any]:
-    """Return the fields of a log line about a step."""
-    return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
+    logger.warning("%s", traceback)
 
 
 def utf8_text(text: str) -> str:
@@ -383,11 +379,8 @@ class ToolPerformer:
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """Return the result as JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes."""
-        found = self._called.get(tool) or self._registry.get(tool)
-        if found is None:
-            hint = off(tool) or nearest(tool, self._registry)
-            raise StepFailure("tool_missing", with_hint(f"there is no tool `{tool}`", hint))
-        self._called[tool] = found
+        found = self._called.get(tool) or self._find(tool)
+        RUNNING.set((tool, context))  # until the end of the task, which is the attempt's own
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
         if found.context:
@@ -403,9 +396,20 @@ class ToolPerformer:
             if isinstance(error, GeneratorExit) and not error.args:  # this coroutine is closed
                 raise
             if not isinstance(error, StepFailure):
-                report(traceback_of(error), tool, context)
+                report(traceback_of(error))
             raise tool_failure(error, found) from error
+        finally:
+            if unfinished:
+                finish_line(id(context))
         return plain_json(found, value)
+
+    def _find(self, tool: str) -> Tool:
+        found = self._registry.get(tool)
+        if found is None:
+            hint = off(tool) or nearest(tool, self._registry)
+            raise StepFailure("tool_missing", with_hint(f"there is no tool `{tool}`", hint))
+        self._called[tool] = found
+        return found
 
     async def _call(self, tool: Tool, call: Mapping[str, Any], context: StepContext) -> Any:
         """Call the tool. In a test of sagas (testing/deployment.py), otherwise."""

@@ -14,6 +14,7 @@ from baton.core.letters import LETTER_STATUSES
 from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.state import LISTS
 from baton.core.outside import USER_PATTERN, USER_SHAPE
+from baton.core.read.answers import ATTEMPTS
 from baton.core.read.day_costs import BY, OF
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.answers import INCIDENT_ID, INCIDENT_STATUSES
@@ -234,12 +235,20 @@ _SHOWN = pattern_parameter(
     "Name of the workflow, or `NAME.GRAPH` for a graph of its document.",
     example="dinner",
 )
+_OF_USER = pattern_parameter(
+    "user", USER_PATTERN, USER_SHAPE, "Return only sagas of this user.", example="ada"
+)
 _LABEL = pattern_parameter(
     "label",
     rf"{NAME}={VALUE}(,{NAME}={VALUE}){{0,{MOST - 1}}}",
     "a label, written name=value; a comma stands between two",
     "Return only sagas with this label. With several labels, return sagas that have all of them.",
     example="customer=4711",
+)
+_ANSWERED = word_parameter(
+    "answered",
+    ("true", "false"),
+    "Return the closed questions of `saga` with their answers, the newest first, instead of the open ones.",
 )
 _OF_SAGA = pattern_parameter(
     "saga", SAGA_ID, "the id of a saga", "Return only questions of this saga, regardless of their audience."
@@ -253,6 +262,18 @@ _BY = word_parameter("by", BY, "Key by which costs are summed. Default: workflow
 _DAY = day("day", "Day (UTC) on which the sagas last began to run, began to wait, or ended. Default: today.")
 _SINCE = moment("since", "Return only sagas with `changed_at` at or after this time.")
 _AFTER = whole_parameter("after", 0, MAX_NUMBER, 0, "Return only entries with a higher version.")
+_KIND = word_parameter(
+    "kind",
+    ATTEMPTS,
+    "Return only attempts of this kind: of a step, of an inverse (`undo`), or of a model's `alternative` to a step.",
+)
+_RUNS = whole_parameter(
+    "limit",
+    1,
+    200,
+    50,
+    "Approximate maximum number of attempts on a page. Attempts of the same entry are on the same page.",
+)
 _STEPS = whole_parameter(
     "limit",
     1,
@@ -309,7 +330,7 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/sagas", id="listSagas", roles=("read",),
         handler=lambda ask: ask.queries.sagas(**ask.query),
         summary="List sagas, ordered by latest change first.",
-        query=(_STATUS, _OF_WORKFLOW, _LABEL, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
+        query=(_STATUS, _OF_WORKFLOW, _OF_USER, _LABEL, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
     ),
     Route(
         method="POST", path="/sagas", id="startSaga", handler=handlers.start, roles=("run",),
@@ -364,6 +385,12 @@ ROUTES: tuple[Route[Any], ...] = (
         handler=lambda ask: ask.queries.explain(ask.path["saga"], ask.path["node"]),
         summary="Explain why a node ran or did not run, for each of its rounds.",
         parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(413,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/steps", id="listSteps", roles=("read",),
+        handler=lambda ask: ask.queries.steps(ask.path["saga"], **ask.query),
+        summary="List the attempts of a saga with their inputs and outputs, in the order of its log.",
+        parameters=(_SAGA,), query=(_KIND, _AFTER, _RUNS), answers={200: "StepPage"}, refusals=(413,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=handlers.cancel, roles=("run",),
@@ -435,7 +462,7 @@ ROUTES: tuple[Route[Any], ...] = (
         handler=lambda ask: ask.queries.questions(**ask.query),
         summary="List open questions that the caller may answer, or all of one saga, ordered by expiry, "
             "earliest first.",
-        query=(_OF_SAGA, LIMIT, CURSOR), answers={200: "QuestionPage"}, refusals=(404,),
+        query=(_OF_SAGA, _ANSWERED, LIMIT, CURSOR), answers={200: "QuestionPage"}, refusals=(404, 413),
     ),
     Route(
         method="GET", path="/incidents", id="listIncidents", roles=("read",),

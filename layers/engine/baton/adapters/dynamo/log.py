@@ -314,11 +314,12 @@ class DynamoLog(TablePort):
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        user: str = "",
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         key = text_attribute(items.status_key(tenant, group, shard))
-        terms, wanted = row_filter({"wf": workflow, "st": status}, labels)
+        terms, wanted = row_filter({"wf": workflow, "st": status, "user": user}, labels)
         values = {":key": key, ":since": number(since)}
         values |= {name: text_attribute(value) for name, value in wanted.items()}
         options: dict[str, Any] = {"FilterExpression": " AND ".join(terms)} if terms else {}

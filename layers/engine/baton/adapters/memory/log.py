@@ -346,6 +346,7 @@ class MemoryLog:
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        user: str = "",
         labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
@@ -373,6 +374,7 @@ class MemoryLog:
             for row in page
             if workflow in ("", row.workflow)
             and status in ("", row.status)
+            and user in ("", row.user)
             and labels.items() <= row.labels.items()
         ]
         return wanted, page[-1].place if len(looked_at) > limit else None

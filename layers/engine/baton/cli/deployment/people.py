@@ -173,26 +173,32 @@ async def _last_answered(api: Api, saga: str) -> str:
 @click.option(
     "--saga", shell_complete=complete_sagas, help="Only the questions of this saga, whomever they are for."
 )
+@click.option("--answered", is_flag=True, help="With --saga: its closed questions with their answers.")
 @list_options("questions")
 @json_option
 @click.pass_obj
-def inbox(shared: Shared, saga: str | None, listing: Listing, as_json: bool) -> None:
+def inbox(shared: Shared, saga: str | None, answered: bool, listing: Listing, as_json: bool) -> None:
     """List the open questions for you, your groups and your roles, ordered by expiry, earliest first.
 
     With --json: {"questions": […], "next": CURSOR or null}.
     """
+    if answered and saga is None:
+        raise click.UsageError("--answered is for the questions of one saga: add --saga")
 
     async def run(api: Api) -> tuple[list[dict[str, Any]], str | None]:
         if saga is not None:
-            return await api.questions_of(saga, listing.limit), None
+            return await api.questions_of(saga, listing.limit, answered=answered), None
         return await gather_pages(api.questions(listing.most, listing.cursor), "question")
 
     found, after = shared.call(run)
     if as_json:
         print_json({"questions": found, "next": after})
         return
-    from baton.cli.text.tables import question_rows
+    from baton.cli.text.tables import answer_rows, question_rows
 
+    if answered:
+        print_lines(answer_rows(found, terminal_width()))
+        return
     print_lines(question_rows(found, terminal_width()))
     if len(found) == 1:
         from baton.cli.text.render import answers_to

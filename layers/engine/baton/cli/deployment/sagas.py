@@ -1,11 +1,12 @@
-"""Commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
+"""Commands that start sagas and read them: start, intend, show, events, logs, explain, list, cost, value."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -25,12 +26,22 @@ from baton.cli.terminal.shared import (
     title_and_command,
 )
 from baton.cli.terminal.values import Duration, Moment, Whole, read_pairs, read_value, text_hints
-from baton.client.connection import SHORTEST, command_line
+from baton.client.connection import (
+    CONFIG,
+    LOCAL_FILE,
+    SHORTEST,
+    Connection,
+    command_line,
+    is_here,
+    local_logs,
+)
 from baton.client.exits import REFUSED, USAGE, CommandFailed, Interrupted
+from baton.core.log.state import FINISHED
 from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
+    from baton.local.logs import LogLine
 
 
 class Start(click.Command):
@@ -267,6 +278,121 @@ def events(
         raise Interrupted("interrupted; the saga itself goes on") from None
 
 
+EVERY_S = 2.0
+LOCAL_EVERY_S = 0.3
+
+
+class _Source(Protocol):
+    def read(self) -> Iterator[LogLine]: ...
+
+
+@click.command(short_help="Show what the tools of a saga print and log.")
+@saga_argument
+@click.option("--follow", is_flag=True, help="Stay for new lines, until the saga ends.")
+@click.option(
+    "--since", type=Moment(), help="Only lines since: so long ago (2h), or a time. Default: its start."
+)
+@click.option(
+    "--stack",
+    envvar="BATON_STACK",
+    help="Name of the deployment's stack. Default: that of baton.toml.  [env: BATON_STACK]",
+)
+@json_option
+@click.pass_obj
+def logs(
+    shared: Shared, saga: str, follow: bool, since: str | None, stack: str | None, as_json: bool
+) -> None:
+    """Show what the tools of a saga and of its children print and log, and the tracebacks of what they raise.
+
+    Of the local run it reads the file that `baton up` keeps, of a deployment CloudWatch Logs, with your AWS
+    credentials, which need the permission logs:FilterLogEvents.
+    """
+    from baton.client import transport
+    from baton.words.text import epoch_ms
+
+    connection = shared.connection()
+
+    async def run(api: Api) -> bool:
+        found = await api.show(saga)
+        name, begin = str(found["id"]), epoch_ms(since) or epoch_ms(found["created_at"]) or 0
+        source, is_shown = _source_of(connection, name, begin, stack), False
+        pause_s = LOCAL_EVERY_S if local_logs(connection) else EVERY_S
+        while True:
+            is_over = found["status"] in FINISHED
+            for line in _lines(source):
+                at = epoch_ms(line.at)  # to the second, in the files of a local run
+                if line.is_about(name) and (at is None or at // 1_000 >= begin // 1_000):
+                    _show(line, as_json=as_json)
+                    is_shown = True
+            if not follow or is_over:
+                return is_shown
+            await transport.pause(pause_s)
+            found = await api.show(name)
+
+    try:
+        is_shown = shared.call(run)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the saga itself goes on") from None
+    if not is_shown and not as_json:
+        click.echo("It has no lines here.", err=True)
+
+
+def _lines(source: _Source) -> Iterator[LogLine]:
+    from baton.local.processes import LocalRunError
+
+    try:
+        yield from source.read()
+    except LocalRunError as error:
+        raise CommandFailed(REFUSED, str(error)) from error
+
+
+def _source_of(connection: Connection, saga: str, since: int, stack: str | None) -> _Source:
+    from baton.local.logs import WORKER_LOG, CloudWatchLog, LogFile
+    from baton.local.processes import LocalRunError
+
+    folder = local_logs(connection)
+    if folder is not None and stack is None:
+        return LogFile(folder / WORKER_LOG)
+    if stack is None and is_here(connection.url):
+        raise CommandFailed(
+            USAGE,
+            f"{connection.url} is another run than that of {LOCAL_FILE}, and its logs are not known here",
+            "`baton up` prints their folder.",
+        )
+    name, region = (stack, "") if stack else _stack_here()
+    try:
+        return CloudWatchLog(name, connection.region or region, saga, since)
+    except LocalRunError as error:
+        raise CommandFailed(REFUSED, str(error)) from error
+
+
+def _stack_here() -> tuple[str, str]:
+    """Return name and region of the stack in baton.toml."""
+    import tomllib
+
+    for directory in (Path.cwd(), *Path.cwd().parents):
+        if (directory / CONFIG).is_file():
+            try:
+                found = tomllib.loads((directory / CONFIG).read_text("utf-8"))
+                return str(found["stack"]), str(found.get("region", ""))
+            except (OSError, ValueError, KeyError) as error:
+                raise CommandFailed(USAGE, f"{directory / CONFIG} has no `stack`: {error}") from error
+    raise CommandFailed(
+        USAGE, "the stack of the deployment is not known", "Write --stack NAME, or set BATON_STACK."
+    )
+
+
+def _show(line: LogLine, *, as_json: bool) -> None:
+    if as_json:
+        fields = ("at", "saga", "slot", "attempt", "level", "text")
+        print_json({name: getattr(line, name) for name in fields}, line=True)
+        return
+    from baton.cli.text.tables import printed_lines
+
+    for text in printed_lines(line, with_time=True):
+        click.echo(text)
+
+
 @click.command(short_help="Show what the models of a saga are writing.")
 @saga_argument
 @every_option
@@ -288,6 +414,40 @@ def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
         raise Interrupted("interrupted; the saga itself goes on") from None
     if not as_json:
         click.echo()
+
+
+@click.command(short_help="Show the attempts of a saga, with inputs and outputs.")
+@saga_argument
+@click.option(
+    "--kind",
+    type=click.Choice(["step", "undo", "alternative"]),
+    help="Only attempts of steps, of inverses, or of a model's alternatives.",
+)
+@click.option("--after", type=Whole(min=0), help="Only attempts that ended by a version above this.")
+@click.option("--limit", type=Whole(min=1), help="About this many. Default: all.")
+@json_option
+@click.pass_obj
+def steps(
+    shared: Shared, saga: str, kind: str | None, after: int | None, limit: int | None, as_json: bool
+) -> None:
+    """Show the attempts of a saga in the order of its log, each with its input and output. Secrets are
+    masked, and long texts are cut. With --json: {"steps": […], "next": VERSION or null}.
+    """
+    from baton.cli.text.render import run_lines
+
+    async def run(api: Api) -> None:
+        found: list[Any] = []
+        page: dict[str, Any] = {}
+        async for page in api.steps(saga, kind or "", after, limit):
+            found += page["steps"]
+            for one in () if as_json else page["steps"]:
+                print_lines(run_lines(one, terminal_width()))
+        if as_json:
+            print_json(page | {"steps": found})
+        elif page["next"] is not None:
+            click.echo(f"There is more: --after {page['next']}", err=True)
+
+    shared.call(run)
 
 
 @click.command(short_help="Show which way a saga went, or why a node did not run.")
@@ -347,6 +507,7 @@ def explain(
     help="Only these: running, waiting, suspended, parked, completed, failed, cancelled, or a group: open, done.",
 )
 @click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
+@click.option("--user", metavar="NAME", help="Only sagas of this user.")
 @click.option(
     "--label",
     "labels",
@@ -366,6 +527,7 @@ def list_sagas(
     shared: Shared,
     status: str | None,
     workflow: str | None,
+    user: str | None,
     labels: tuple[str, ...],
     since: str | None,
     listing: Listing,
@@ -373,7 +535,7 @@ def list_sagas(
 ) -> None:
     """List sagas, ordered by latest change of status. With --json: {"sagas": […], "next": CURSOR or null}."""
     wanted = ",".join(f"{name}={value}" for name, value in given_labels(labels).items())
-    filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
+    filters = {"status": status, "workflow": workflow, "user": user, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
     found, after = shared.call(
         lambda api: gather_pages(api.sagas(given, listing.most, listing.cursor), "saga")

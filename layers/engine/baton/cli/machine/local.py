@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from baton.cli.documents.app import app_option
 from baton.cli.terminal.shared import Shared, console, json_option, print_json
 from baton.cli.terminal.values import Whole, read_pairs
 from baton.client.connection import command_line, other_run, project_root
-from baton.client.exits import NO, CommandFailed
+from baton.client.exits import NO, USAGE, CommandFailed
 
 PORT = 8080
 
@@ -48,6 +49,11 @@ PORT = 8080
 @click.option(
     "--keep-logs", is_flag=True, help="Leave .baton/run-… with the logs of all functions in place at the end."
 )
+@click.option(
+    "--debug",
+    is_flag=True,
+    help="Run each function in one process, in which `breakpoint()` stops in this terminal.",
+)
 @app_option
 @json_option
 def up(
@@ -58,6 +64,7 @@ def up(
     pairs: tuple[str, ...],
     data: Path | None,
     keep_logs: bool,
+    debug: bool,
     app: str,
     as_json: bool,
 ) -> None:
@@ -70,6 +77,8 @@ def up(
     """
     root = project_root()
     parameters = {name: str(value) for name, value in read_pairs(pairs, "--parameter").items()}
+    if debug and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandFailed(USAGE, "--debug needs a terminal", "Run it in one, without a pipe.")
     owner = other_run(root)
     if owner and port and port in (PORT, owner.port):
         raise CommandFailed(
@@ -82,7 +91,7 @@ def up(
 
     from baton.cli.machine.running import RunOptions, run_until_stopped
 
-    wanted = RunOptions(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json)
+    wanted = RunOptions(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json, debug)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run_until_stopped(wanted))
 

@@ -23,6 +23,7 @@ from baton.cli.documents.workflows import check_documents, check_names, register
 from baton.cli.machine.example import GUEST, PAGE, ROLES, Services, example_programs
 from baton.cli.machine.project import rendered
 from baton.cli.terminal.shared import print_json
+from baton.cli.text.tables import printed_lines
 from baton.client.api import Api
 from baton.client.connection import (
     LOCAL_FILE,
@@ -36,9 +37,11 @@ from baton.client.connection import (
 )
 from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.core.conditions.document import example_of
+from baton.local import debugging
 from baton.local.functions import parameters_of, variables_of
+from baton.local.logs import WORKER_LOG, LogFile
 from baton.local.processes import LocalRunError, Tasks
-from baton.local.run import LocalRun, run_directory
+from baton.local.run import PROCESSES, LocalRun, run_directory
 from baton.settings import variable_of
 from baton.words.text import plain
 
@@ -233,6 +236,19 @@ async def reload_on_change(local: LocalRun, connection: Connection, root: Path, 
             click.echo("Taken up: the code; not registered: the documents.", err=True)
 
 
+LINES_EVERY_S = 0.2
+
+
+async def show_lines(source: LogFile, every_s: float = LINES_EVERY_S) -> None:
+    """Show what tools print and log, and the tracebacks of what they raise, until cancelled."""
+    while True:
+        for line in await asyncio.to_thread(lambda: list(source.read())):
+            if line.of_tool:
+                for text in printed_lines(line):
+                    click.echo(text, err=True)
+        await asyncio.sleep(every_s)
+
+
 async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
     """Run the program and return true if it succeeded. Its output goes to the same terminal."""
     process = await asyncio.create_subprocess_exec(
@@ -274,6 +290,10 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
 
 
+DEBUGGED = {"WorkerTimeout": "900", "WakeVisibility": "960"}
+"""Parameters of a run with `--debug`: an invocation has as much time as Lambda can give to one."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """Options of `baton up`."""
@@ -288,6 +308,7 @@ class RunOptions:
     data: Path | None
     keep_logs: bool
     as_json: bool
+    debug: bool = False
 
 
 def template_of(root: Path) -> tuple[Path, dict[str, str]]:
@@ -326,6 +347,10 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             given["EventTenant"] = wanted.tenant
         outside: dict[str, str] = {}
         variables, page, scripted = variables_of(os.environ) | own, "", False
+        if wanted.debug:
+            given |= DEBUGGED
+            hook = os.environ.get("PYTHONBREAKPOINT", debugging.HOOK)
+            variables |= {debugging.TERMINAL: os.ttyname(sys.stdin.fileno()), "PYTHONBREAKPOINT": hook}
         services: Services | None = None
         if Services.exist(root):
             parts = example_programs(root, wanted.app, wanted.parameters, os.environ)
@@ -342,6 +367,7 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             api_port=wanted.port,
             aws_port=wanted.aws_port,
             data=wanted.data,
+            process_limit=1 if wanted.debug else PROCESSES,
             signs_in=(wanted.user, wanted.tenant),
         )
         if not wanted.keep_logs:
@@ -362,7 +388,7 @@ async def run_until_stopped(wanted: RunOptions) -> None:
         # Another run may have been quicker while everything started.
         owner = other_run(root)
         if owner is None:
-            write_local(root, connection)
+            write_local(root, connection, local.run_dir / "logs")
             stack.callback(remove_local, root)
         if wanted.as_json:
             print_json(
@@ -392,9 +418,10 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             )
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
-        reloading = Tasks("the reload")
-        stack.push_async_callback(reloading.cancelled)
-        reloading.start(reload_on_change(local, connection, root, wanted.app))
+        beside = Tasks("the reload")
+        stack.push_async_callback(beside.cancelled)
+        beside.start(reload_on_change(local, connection, root, wanted.app))
+        beside.start(show_lines(LogFile(local.run_dir / "logs" / WORKER_LOG)))
         await _until_stopped()
         for line in farewell(wanted.data):
             click.echo(line, err=True)

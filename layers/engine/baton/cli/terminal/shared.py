@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from baton.cli.terminal.values import Whole
-from baton.client.connection import find_connection
+from baton.client.connection import Connection, find_connection
 from baton.words.text import counted, escape_controls
 
 if TYPE_CHECKING:
@@ -92,13 +92,17 @@ class Shared:
     token: str | None
     auth: str | None = None
 
+    def connection(self) -> Connection:
+        """Return the API that the commands call. Raises `CommandFailed`."""
+        return find_connection(self.url, self.token, self.auth)
+
     def call(self, use: Callable[[Api], Awaitable[T]]) -> T:
         """Open the API, call `use` with it, and close it. Raises `Failed`."""
         import asyncio
 
         from baton.client.api import Api
 
-        connection = find_connection(self.url, self.token, self.auth)
+        connection = self.connection()
 
         async def run() -> T:
             async with Api(connection) as api:
@@ -112,7 +116,7 @@ class Shared:
 
         from baton.client.transport import token_for
 
-        connection = find_connection(self.url, self.token, self.auth)
+        connection = self.connection()
         return asyncio.run(token_for(connection, user, groups, roles))
 
 

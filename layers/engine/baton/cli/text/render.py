@@ -255,7 +255,8 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
-    table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", "")))))
+    of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
+    table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))
     for name, said in _related(saga):
         table.add_row(name, plain(said))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))
@@ -286,7 +287,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         build = (saga["parked"] or {}).get("build")
         code = f" with code other than {build}" if build else " once a person says so"
         table.add_row("parked", f"since {when(since, now)}; goes on{code}")
-    for name in ("reason", "error", "result", "large_result"):
+    for name in ("reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
@@ -609,6 +610,31 @@ def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[T
             yield from _said(failed + one_line(str(item["text"])), width)
         for one in (*(answer.get("units") or ()), *(answer.get("attempts") or ())):
             yield from _said(one_line(str(one["text"])), width)
+        for run in answer.get("runs") or ():
+            yield from run_lines(run, width)
+
+
+_OUTCOMES = {"attempt_failed": "failed, and is tried again", "open": "has not ended"}
+
+
+def run_lines(run: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """Yield an attempt with its input and output."""
+    number = f" attempt {run['attempt']}" if run["attempt"] else ""
+    of = f" of {run['tool']}" if run["tool"] else ""
+    outcome = str(run["outcome"])
+    item = f"#{run['item']}" if run.get("item") else ""
+    head = f"{slot(run)}{item}{number}{of}: {_OUTCOMES.get(outcome, outcome)}"
+    if run.get("version"):
+        head += f"  version {run['version']}, {clock(epoch_ms(run['at']))}"
+    yield from _said(head, width, style="")
+    if run["input"] is not None:
+        yield from _said(f"input   {_value(run['input'])}", width, "    ")
+    if run["output"] is not None:
+        yield from _said(f"output  {_value(run['output'])}", width, "    ")
+    if large := run["large_output"]:
+        yield from _said(f"output  {large['ref']} ({large['size']:,} bytes)", width, "    ")
+    if error := run["error"]:
+        yield from _said(f"error   {error['code']}: {one_line(error['message'])}", width, "    ")
 
 
 def _edge(edge: Mapping[str, Any]) -> str:

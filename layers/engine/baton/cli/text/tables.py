@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import click
 from rich.table import Table
 from rich.text import Text
 
 from baton.cli.text.graph import handler_words
 from baton.cli.text.render import COLOURS, wrap_lines
 from baton.core.money import usd
-from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
+from baton.words.text import clock, counted, cut, epoch_ms, one_line, plain, span
+
+if TYPE_CHECKING:
+    from baton.local.logs import LogLine
 
 _GAP = "  "
 _NARROWEST = 8
@@ -144,6 +148,19 @@ def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = No
         ],
     }
     return _with_text_below(columns, width, without=("told", "for", "type"), cutting="ask")
+
+
+def answer_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Yield the rows of closed questions with their answers."""
+    columns = {
+        "saga": [str(found["saga"]) for found in questions],
+        "ask": [str(found["id"]) for found in questions],
+        "answered (UTC)": [_moment(found["answer"]["at"]) for found in questions],
+        "answer": [str(found["answer"]["action"]) for found in questions],
+        "by": [str(found["answer"]["by"] or "") for found in questions],
+        "comment": [one_line(str(found["answer"]["comment"])) for found in questions],
+    }
+    return _with_text_below(columns, width, without=("by",), cutting="ask")
 
 
 def _audience(of: Mapping[str, Any]) -> str:
@@ -497,3 +514,18 @@ def _user_state(row: Mapping[str, Any]) -> str:
         note = f": {row['note']}" if row["note"] else ""
         return f"blocked since {_time(row['at'])} by {row['by']}{note}"
     return " ".join(part for part in ("spent" if row["state"] == "spent" else "", own) if part)
+
+
+_LEVELS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+
+
+def printed_lines(line: LogLine, *, with_time: bool = False) -> Iterator[str]:
+    """Yield the lines of text of a log line. The id of its saga is shortened."""
+    root, dot, below = line.saga.partition(".")
+    of = f"{root[:SHORT]}{dot}{below}"
+    attempt = f"attempt {line.attempt}" if line.attempt else ""
+    place = " ".join(filter(None, (clock(epoch_ms(line.at)) if with_time else "", of, line.slot, attempt)))
+    head = click.style(f"{place or 'worker'} | ", dim=True)
+    for text in line.text.replace("\r", "\n").rstrip("\n").split("\n"):
+        shown = plain(text.replace("\u00a0", " "))
+        yield head + (click.style(shown, fg=_LEVELS[line.level]) if line.level in _LEVELS else shown)

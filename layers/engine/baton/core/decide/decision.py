@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from baton.core.conditions import SandboxQuestion
@@ -52,6 +53,7 @@ class RunStep(Struct, frozen=True):
     `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
     `generation`: incarnation of its slot, or of its subject. `within_ms`: the longest duration of the
     attempt, whatever its timeout; 0: the timeout alone. `reversible`: parts of the call may have to be kept.
+    `key`: what makes calls the same, if the document says so.
     """
 
     slot: str
@@ -77,6 +79,7 @@ class RunStep(Struct, frozen=True):
     generation: int = 0
     within_ms: int = 0
     reversible: bool = False
+    key: str = ""
 
 
 When = Literal["first", "after"]
@@ -327,6 +330,17 @@ class DecisionBuilder(Struct):
         """Return the arguments of an item from its node, or None."""
         return self.program.kinds[self.program.nodes[at.place.node].kind].gives(at, self)
 
+    def key(self, at: Activation) -> str:
+        """Return the key that the document gives to a call. Raises `UnfitError`, `LackingError`."""
+        try:
+            said = self.context(at.slot).render(self.program.keys[at.place.node])
+        except ExpressionError as error:
+            raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
+        text = said if isinstance(said, str) else "" if said is None else encode(said).decode()
+        if not text.strip():
+            raise UnfitError(ev.Failure("key_incomplete", "its `key` is empty", at.node.name))
+        return text
+
     def value(self, at: Activation) -> ev.Value:
         return self.made(at, self.arguments(at), "is to get")
 
@@ -411,7 +425,6 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    generation = state.incarnation_of(at.place)
     reversible = builder.program.has_reversible and at.node.is_reversible
     step = RunStep(
         at.slot,
@@ -426,8 +439,9 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         tokens=tokens,
         shares=builder.program.shares,
         costs=builder.program.graph.costs,
-        generation=generation,
+        generation=state.incarnation_of(at.place),
         reversible=reversible,
+        key=builder.key(at) if at.node.key else "",
     )
     if failing is None:
         return step

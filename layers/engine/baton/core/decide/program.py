@@ -116,6 +116,13 @@ class Program:
             if node.each is not None
         }
         """The arguments of each item of a map."""
+        works = [node if node.each is None else node.each.do for node in graph.nodes]
+        self.keys: dict[str, Template] = {
+            node.name: compile_template(work.key)
+            for node, work in zip(graph.nodes, works, strict=True)
+            if work.key
+        }
+        """The keys that the document gives to calls of tools."""
         self.approvals: dict[str, Template] = {
             node.name: compile_template(approval.says)
             for node in graph.nodes
@@ -314,8 +321,8 @@ class Program:
         yield from self.arguments[node.name].paths
         if node.each is not None:
             yield from self.bodies[node.name].paths
-        if node.name in self.approvals:
-            yield from self.approvals[node.name].paths
+        for template in filter(None, (self.keys.get(node.name), self.approvals.get(node.name))):
+            yield from template.paths
         for policy, template in self.failover.get(node.name, ()):
             yield from template.paths
             if policy.when.condition is not None:

@@ -463,12 +463,12 @@ def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
             said = kind.gather(at, items, builder)
         else:
             said = kind.begin(at, builder) if work is None else kind.resume(at, work, builder)
+        if said is not None:
+            apply_kind_answer(builder, at, said)
+        elif work is not None and work.due is not None:
+            builder.due_by(work.due)
     except UnfitError as error:
-        said = Failed(error.failure)
-    if said is not None:
-        apply_kind_answer(builder, at, said)
-    elif work is not None and work.due is not None:
-        builder.due_by(work.due)
+        apply_kind_answer(builder, at, Failed(error.failure))
 
 
 def apply_kind_answer(builder: DecisionBuilder, at: Activation, said: Next) -> None:

@@ -225,7 +225,8 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     most uses of the others, 0 for never; a strategy without an entry has its own number. `hints` are tried
     one after the other. `before_retry` are hooks. `message` is the text for a person in place of the code's
     own sentence. `may_change` are the arguments that an answer may change. `escalate`: the steps of the
-    question without an answer, as in a document, with `after_ms` from the asking on.
+    question without an answer, as in a document, with `after_ms` from the asking on. `expires_ms`: how long
+    the question waits; 0: the time of its strategy.
     """
 
     kind: str
@@ -239,6 +240,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     severity: str = "medium"
     may_change: tuple[str, ...] = ()
     escalate: tuple[dict[str, Any], ...] = ()
+    expires_ms: int = 0
 
 
 class PolicyChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -260,6 +262,7 @@ class PolicyChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     severity: str | None = None
     may_change: tuple[str, ...] | None = None
     escalate: tuple[dict[str, Any], ...] | None = None
+    expires_ms: int | None = None
 
 
 Rules = Mapping[str, PolicyChange]

@@ -268,6 +268,7 @@ class Node(_Part, frozen=True, kw_only=True):
     replan: ReplanParts | None = None  # what a model may put in the place of a step that has failed
     undo: dict[str, Undo] = {}  # by tool that may have done the node's work: what takes that back
     stays: bool = False  # nothing takes it back
+    key: str = ""  # template of the text that makes calls the same, in place of what the tool says
     breaker: str = ""  # what one circuit breaker guards in common, in place of what the tool says
     each: Each | None = None  # what is done for each item of the list that `arguments` give
     fresh: bool = False  # a wait takes only what comes while it is open

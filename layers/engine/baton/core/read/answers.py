@@ -15,6 +15,8 @@ from baton.core.failures.policy import QUESTIONS, SEVERITIES
 from baton.core.log.questions import TYPES
 from baton.core.log.state import FINISHED, WAITING
 
+STEP, UNDO, ALTERNATIVE = ATTEMPTS = ("step", "undo", "alternative")
+"""Kinds of attempts: of a step, of an inverse, and of a model's alternative to a step."""
 STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-11-21T10:00:00.123Z"])]

@@ -5,17 +5,37 @@ story.py gathers the facts and follows them to their cause.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from baton.core.decide.context import FetchedValues, LackingError
+from baton.core.decide.decision import DecisionBuilder, activation
+from baton.core.decide.program import Program
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.log import events as ev
-from baton.core.log.questions import EXPIRED
+from baton.core.log.questions import EXPIRED, visible_arguments
+from baton.core.log.scopes import Replanning
 from baton.core.log.slots import Slot, slot_of
-from baton.core.read.answers import ITEM, Count, Status, Time, Version, View
+from baton.core.log.state import State
+from baton.core.money import MICRO
+from baton.core.nodes.base import UnfitError
+from baton.core.read.answers import (
+    ALTERNATIVE,
+    ITEM,
+    STEP,
+    UNDO,
+    Amount,
+    AttemptFailure,
+    Count,
+    LargeValue,
+    Status,
+    Time,
+    Version,
+    View,
+)
 from baton.core.read.places import (
     BECAME,
     DROPPED,
@@ -49,11 +69,13 @@ from baton.core.read.story import (
     RUNNING,
     UNREACHED,
     WAITING,
+    AttemptEnd,
     Cause,
     Reasons,
     Story,
     end_of,
 )
+from baton.core.read.views import of_failure
 from baton.errors import NotFound
 
 ITEMS = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("WayStep", "OpenNode")]}
@@ -138,6 +160,147 @@ class Reason(View):
     text: str
 
 
+SUCCEEDED, GONE, TRIED, OPEN = "succeeded", "failed", "attempt_failed", "open"
+MOST_INPUTS = 50  # values outside of the log that are read for the inputs of one answer
+
+
+class StepRun(View):
+    """One attempt at a node, or at an item of it, with its input and output. Secrets are masked, and long
+    texts and lists are cut.
+    """
+
+    node: str
+    iteration: list[int]
+    attempt: Annotated[Count, "Number of the attempt. 0 for a node that makes no attempts."]
+    outcome: Annotated[
+        Annotated[str, Meta(extra_json_schema={"enum": [SUCCEEDED, GONE, TRIED, OPEN]})],
+        "Result of the attempt. After `attempt_failed` the step continues; `open`: it has not ended.",
+    ]
+    version: Annotated[int | None, "Version of the log entry that records the result."]
+    at: Time | None
+    started_at: Time | None
+    tool: Annotated[str, "Tool that was called. Empty for other nodes."]
+    input: Annotated[Any, "Arguments. Null if the attempt has none, or if they are not known."]
+    output: Annotated[Any, "Result. Null before, after a failure, and if it is large."]
+    large_output: Annotated[LargeValue | None, "Reference to an output that is not in the log itself."]
+    error: AttemptFailure | None
+    cost_usd: Annotated[Amount, "Cost in US dollars that the tool reported."]
+    item: Annotated[str | UnsetType, ITEM] = UNSET
+
+
+def run_view(program: Program, run: AttemptEnd, found: FetchedValues) -> StepRun:
+    """Return an attempt that has ended. Raises `LackingError` with the blobs that its input needs."""
+    event = run.event
+    output = event.output if isinstance(event, ev.Gives) else ev.Value()
+    step = event if isinstance(event, ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed) else None
+    return StepRun(
+        node=event.node,
+        iteration=list(event.iteration),
+        item=event.item or UNSET,
+        attempt=0 if step is None else step.attempt,
+        outcome=SUCCEEDED
+        if isinstance(event, ev.Gives)
+        else TRIED
+        if isinstance(event, ev.AttemptFailed)
+        else GONE,
+        version=run.when.version,
+        at=iso(run.when.at),
+        started_at=iso(step.started_at) if step is not None and step.started_at else None,
+        tool="" if step is None else step.tool,
+        input=_input_at(program, run.before, event.slot, found),
+        output=visible_arguments(output.v),
+        large_output=LargeValue(ref=output.ref, size=output.size) if output.ref else None,
+        error=None if isinstance(event, ev.Gives) else AttemptFailure(**of_failure(event.failure)),
+        cost_usd=0.0 if step is None else step.cost / MICRO,
+    )
+
+
+def open_run(program: Program, state: State, slot: str, found: FetchedValues) -> StepRun:
+    """Return the attempt of a slot that is at work. Raises as `run_view`."""
+    at, failing = Slot.parse(slot), state.failing.get(slot)
+    return StepRun(
+        node=at.node,
+        iteration=list(at.iteration),
+        item=at.item or UNSET,
+        attempt=0 if failing is None else failing.attempts,
+        outcome=OPEN,
+        version=None,
+        at=None,
+        started_at=None,
+        tool=program.node_at(state, slot).tool,
+        input=_input_at(program, state, slot, found),
+        output=None,
+        large_output=None,
+        error=None,
+        cost_usd=0.0,
+    )
+
+
+def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -> Any:
+    """Return the arguments of the next attempt at a slot in this state, as a person may see them."""
+    place, failing = Slot.parse(slot), state.failing.get(slot)
+    if place.scope:
+        return None  # an inverse gets what the undone step has left
+    try:
+        given = DecisionBuilder(program, state, 0, (), found).arguments(activation(program, state, slot))
+    except LackingError as error:
+        if error.needs:
+            raise
+        return None
+    except (UnfitError, KeyError, AssertionError):  # it was not to be called any more
+        return None
+    if failing is not None and failing.arguments and isinstance(given, Mapping):
+        given = {**given, **failing.arguments}
+    return visible_arguments(given)
+
+
+UNSETTLED = frozenset({RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD})
+
+
+def open_slots(story: Story, name: str = "") -> list[str]:
+    """Return the slots of a node, or of all nodes, that are at work."""
+    reasons = Reasons(story)
+    return [
+        slot
+        for slot, place in story.places.items()
+        if place.end is None
+        and name in ("", place.node)
+        and story.is_open(place)
+        and slot in story.state.tokens
+        and reasons.state(place) in UNSETTLED
+    ]
+
+
+def kind_of(run: AttemptEnd) -> str:
+    """Return the kind of an attempt: that of a step, of an inverse, or of a model's alternative."""
+    place = Slot.parse(run.event.slot)
+    if place.scope:
+        return UNDO
+    return ALTERNATIVE if isinstance(run.before.open.get(place.owner), Replanning) else STEP
+
+
+def page_of_runs(story: Story, after: int, limit: int, kind: str = "") -> tuple[list[AttemptEnd], int | None]:
+    """Return the attempts that ended above `after`, about `limit`, and the `after` of the next page.
+
+    All attempts of an entry are on one page. `kind`: one of `ATTEMPTS`, or empty for all.
+    """
+    page: list[AttemptEnd] = []
+    for run in story.runs:
+        if run.when.version <= after or kind not in ("", kind_of(run)):
+            continue
+        if len(page) >= limit and run.when.version > page[-1].when.version:
+            return page, page[-1].when.version
+        page.append(run)
+    return page, None
+
+
+class StepPage(_AboutSaga):
+    """Attempts of a saga, in the order of the log."""
+
+    steps: list[StepRun]
+    next: Annotated[int | None, "Value of `after` for the next page. Null on the last page."]
+
+
 class ExplainedRound(View):
     """Result of one round of a node, and its causes."""
 
@@ -150,6 +313,10 @@ class ExplainedRound(View):
     attempts: Annotated[
         Annotated[list[FailedAttempt], Meta(max_length=50)],
         "Failed attempts before the last. Contains the first and last of them if there are more than 50.",
+    ]
+    runs: Annotated[
+        Annotated[list[StepRun], Meta(max_length=50)],
+        "Attempts, those of items too, with inputs and outputs. Contains the first and last of them if there are more than 50.",
     ]
     items: Annotated[
         Annotated[list[Any], Meta(max_length=50, extra_json_schema={"items": ITEMS})],
@@ -230,7 +397,12 @@ def has_page(story: Story, after: int, limit: int) -> bool:
     return len(known) > limit and known[0] > known[-limit]
 
 
-def explain(story: Story, name: str, room: int, **about: Any) -> Explanation:
+_NO_RUNS: Mapping[str, Sequence[StepRun]] = {}
+
+
+def explain(
+    story: Story, name: str, room: int, runs: Mapping[str, Sequence[StepRun]] = _NO_RUNS, **about: Any
+) -> Explanation:
     """Return the reasons why a node ran or did not run, for each of its possible iterations.
 
     The last iterations if all take more than `room` bytes. `name` can also be the label of an operation of a
@@ -239,7 +411,7 @@ def explain(story: Story, name: str, room: int, **about: Any) -> Explanation:
     if name not in story.program.nodes and (place := _operation(story, name)) is not None:
         kind, shown = story.program.nodes[place.node].kind, [_of_operation(story, place)]
         return Explanation(**about, node=place.node, kind=kind, iterations=shown, left_out=0)
-    shown = rounds_of(story, name, room)
+    shown = rounds_of(story, name, room, runs)
     return Explanation(
         **about,
         node=name,
@@ -249,8 +421,13 @@ def explain(story: Story, name: str, room: int, **about: Any) -> Explanation:
     )
 
 
-def rounds_of(story: Story, name: str, room: int) -> list[ExplainedRound]:
-    """Return the last rounds of a node, at most `room` bytes of them, but one at least. Raises `NotFound`."""
+def rounds_of(
+    story: Story, name: str, room: int, runs: Mapping[str, Sequence[StepRun]] = _NO_RUNS
+) -> list[ExplainedRound]:
+    """Return the last rounds of a node, at most `room` bytes of them, but one at least. Raises `NotFound`.
+
+    `runs`: attempts by the slot of their node.
+    """
     nodes = story.program.nodes
     if name not in nodes:
         hint = nearest(name[:100], nodes)
@@ -259,7 +436,7 @@ def rounds_of(story: Story, name: str, room: int) -> list[ExplainedRound]:
     reasons = Reasons(story)
     shown: list[ExplainedRound] = []
     for iteration in reversed(_iterations(story, name)):
-        answer = _why(reasons, story, name, iteration)
+        answer = _why(reasons, story, name, iteration, runs)
         room -= _size(answer)
         if shown and room < 0:
             break
@@ -385,7 +562,17 @@ def _onward(story: Story, place: Place) -> str:
 # ---- why
 
 
-def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) -> ExplainedRound:
+def _some_runs(runs: Sequence[StepRun]) -> list[StepRun]:
+    return list(runs if len(runs) <= SHOWN else [runs[0], *runs[-SHOWN + 1 :]])
+
+
+def _why(
+    reasons: Reasons,
+    story: Story,
+    name: str,
+    iteration: tuple[int, ...],
+    runs: Mapping[str, Sequence[StepRun]],
+) -> ExplainedRound:
     """Explain one iteration of a node."""
     place = story.places.get(slot_of(name, iteration)) or Place(name, iteration)
     end = place.end
@@ -407,6 +594,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         text=text,
         edges=_edges(reasons, story, place),
         attempts=attempts_view(place),
+        runs=_some_runs(runs.get(place.slot, ())),
         items=_items(reasons, story, place),
         units=units_view((place, *story.items.get(place.slot, ()))),
         causes=[_cause(cause) for cause in shown],

@@ -6,7 +6,7 @@ log/folding/fold.py applies the entries, explain.py draws conclusions from the f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -62,11 +62,31 @@ _OfPlace = (
 _OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | ev.StepStopped
 
 
+Ends = ev.Gives | ev.StepFailed | ev.AttemptFailed
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """End of an attempt at a slot, with the state before it."""
+
+    event: Ends
+    before: State
+    when: Moment
+
+
+def wants_nothing(_node: str, _version: int) -> bool:
+    """Want no attempts of any node."""
+    return False
+
+
 class Story:
     """History of a saga, gathered while the entries of its lineage are folded in their order."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, wants: Callable[[str, int], bool] = wants_nothing) -> None:
         self.program = program
+        self.runs: list[AttemptEnd] = []
+        """Ends of the attempts that are wanted, by node and version."""
+        self._wants = wants
         self.state = State()
         """State of the entries read, but for the saga's end: the end would remove its slots."""
         self.places: dict[str, Place] = {}
@@ -130,6 +150,8 @@ class Story:
                 self.end = (event, when)
             else:
                 before, self.state = self.state, apply(self.state, event)
+                if isinstance(event, Ends) and self._wants(event.node, when.version):
+                    self.runs.append(AttemptEnd(event, before, when))
                 if isinstance(event, _OfUndoing):
                     places.see_undo_event(self, event, when)
                     continue

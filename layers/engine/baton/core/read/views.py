@@ -300,6 +300,9 @@ class Saga(View):
     id: str
     workflow: str
     graph: str
+    workflow_version: Annotated[
+        int | None, "Version of the workflow whose graph the saga runs, if it is among the newest 100."
+    ]
     status: Status
     reason: Annotated[
         str | None, "Reason why the saga is parked, or children for which a saga that stops waits."
@@ -319,6 +322,8 @@ class Saga(View):
     ]
     active: list[ActiveNode]
     cancelling: bool
+    input: Annotated[Any, "Input of the saga. Null if it is large."]
+    large_input: Annotated[LargeValue | None, "Reference to an input that exceeds the size limit."]
     result: Annotated[Any, "Output after the end of the saga. Null before, and if it is large."]
     large_result: Annotated[LargeValue | None, "Reference to an output that exceeds the size limit."]
     error: SagaError | None
@@ -347,7 +352,8 @@ class Saga(View):
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> Saga:
-    """Return the answer of `GET /sagas/{id}`; `result` as in the log: `v`, or `ref` and `size` of a blob.
+    """Return the answer of `GET /sagas/{id}`; `result` and `input` as in the log: `v`, or `ref` and `size` of
+    a blob.
 
     `tools` give the schemas of arguments that an answer may change. The caller adds related sagas.
     """
@@ -355,6 +361,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         id=state.origin.saga,
         workflow=state.origin.workflow,
         graph=state.origin.graph,
+        workflow_version=None,
         status=_status(state, program),
         reason=_reason(state),
         user=state.origin.user,
@@ -369,6 +376,8 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         most_steps=_most_steps(state, program),
         active=[_active(state, program, slot) for slot in state.tokens],
         cancelling=state.cancel is not None and state.ended is None,
+        input=msgspec.to_builtins(state.origin.input),
+        large_input=None,
         result=msgspec.to_builtins(state.ended.output) if state.ended else None,
         large_result=None,
         error=_error(state),

@@ -6,15 +6,16 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.failures.strategies.base import ON_CALL
-from baton.core.log.questions import OPERATORS, open_questions
-from baton.core.log.records import Shown
+from baton.core.log.events import Event, SignalReceived
+from baton.core.log.questions import OPERATORS, open_questions, visible_arguments
+from baton.core.log.records import Ask, Shown
 from baton.core.log.state import LISTS, State
 from baton.core.read.answers import AskedFor, Cursor, Severity, Status, Time, Type, View
 from baton.core.read.views import asked_for
@@ -88,6 +89,7 @@ class Listing:
     tenant: str
     status: str = ""
     workflow: str = ""
+    user: str = ""
     since: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -108,7 +110,11 @@ class Listing:
     def fingerprint(self) -> str:
         """Digest of the filter, so that a cursor of another list is refused."""
         return body_hash(
-            [self.tenant, self.status, self.workflow, self.since, *([self.labels] if self.labels else [])]
+            [
+                *(self.tenant, self.status, self.workflow, self.since),
+                *([self.labels] if self.labels else []),
+                *([{"user": self.user}] if self.user else []),
+            ]
         )[:_FILTER_DIGITS]
 
     async def page(
@@ -123,7 +129,9 @@ class Listing:
         """
         parts = [(group, shard) for group in self.groups for shard in range(log.limits.status_shards)]
         before = self._before(cursor, len(parts))
-        look = limit if not (self.workflow or self.exact or self.labels) else max(limit, LOOKED_AT)
+        look = (
+            limit if not (self.workflow or self.exact or self.user or self.labels) else max(limit, LOOKED_AT)
+        )
 
         async def read(group: str, shard: int, done: _Read) -> tuple[Sequence[Listed], Place | None]:
             if done.ended:
@@ -137,6 +145,7 @@ class Listing:
                 since=self.since,
                 workflow=self.workflow,
                 status=self.exact,
+                user=self.user,
                 labels=self.labels,
                 after=done.place,
             )
@@ -205,8 +214,22 @@ class Audience(View):
     name: str | None
 
 
+class GivenAnswer(View):
+    """Answer to a question that is closed."""
+
+    action: Annotated[str, "Action of the answer. `expired` if no answer came in time."]
+    by: Annotated[str | None, "User who answered. Null if the question expired."]
+    at: Time
+    comment: str
+    data: Annotated[
+        Any, "Data, output or arguments of the answer. Secrets are masked, and long texts are cut."
+    ]
+
+
 class ListedQuestion(View):
-    """An open question in a list. `GET /sagas/{saga}` returns the complete question with its schema."""
+    """A question in a list, open unless it has an `answer`. `GET /sagas/{saga}` returns the complete open
+    question with its schema.
+    """
 
     saga: str
     workflow: str
@@ -225,6 +248,7 @@ class ListedQuestion(View):
         "True if the audience was notified. The number of notifications that a person receives at once is limited.",
     ]
     answer_at: Annotated[str, "Path for the answer. Send it with POST."]
+    answer: Annotated[GivenAnswer | UnsetType, "Answer to a question that is closed."] = UNSET
 
 
 class QuestionPage(View):
@@ -333,6 +357,39 @@ def of_saga(state: State, now: int, limit: int) -> list[ListedQuestion]:
     rows, unknown = state.outbox.rows, Shown()
     found = [row_of(state, ask, told=rows.get(ask.id, unknown).told) for _, ask in open_questions(state)]
     return [row_view(row) for row in sorted(found, key=lambda row: row.spot) if row.spot[0] > now][:limit]
+
+
+@dataclass(slots=True)
+class Answers:
+    """Closed questions of a saga, gathered from the entries of its log."""
+
+    state: State
+    asked: dict[str, Ask] = field(default_factory=dict)
+    sent: dict[str, SignalReceived] = field(default_factory=dict)
+    closed: list[ListedQuestion] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        """Take in the next event. Whatever asks has an `Ask`; what closes a question has its id."""
+        if isinstance(event, SignalReceived):
+            self.sent[event.key] = event
+            return
+        facts = msgspec.to_builtins(event)
+        ask = facts.get("ask")
+        if isinstance(ask, dict):
+            self.asked[ask["id"]] = msgspec.convert(ask, Ask)
+        elif ask in self.asked and "action" in facts:
+            signal = self.sent.pop(facts.get("by", ""), None)
+            said = signal.payload.v if signal is not None and isinstance(signal.payload.v, dict) else {}
+            data = next((said[name] for name in ("data", "output", "arguments") if name in said), None)
+            answer = GivenAnswer(
+                action=facts["action"],
+                by=None if signal is None else signal.by,
+                at=iso(facts["at"]),
+                comment=str(said.get("comment", "")),
+                data=visible_arguments(data),
+            )
+            view = row_view(row_of(self.state, self.asked.pop(ask), told=True))
+            self.closed.append(msgspec.structs.replace(view, answer=answer))
 
 
 def row_view(row: QuestionRow) -> ListedQuestion:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from baton.core.decide.context import FetchedValues, LackingError
 from baton.core.decide.spending import day_of
 from baton.core.decide.spending import day_text as shown_day
 from baton.core.effects.toolspec import tools_for
 from baton.core.expressions import iso
-from baton.core.graph.graph import HANDLER, WORKFLOW_NAME
+from baton.core.graph.graph import HANDLER, WORKFLOW_NAME, starter_of
 from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
-from baton.core.log.slots import Slot
+from baton.core.log.slots import Slot, slot_of
 from baton.core.log.state import LISTS, State, status_of
 from baton.core.on_demand import OnDemand
-from baton.core.read.answers import LargeValue, Time, Version, View
+from baton.core.read.answers import STEP, LargeValue, Time, Version, View
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -33,8 +34,21 @@ from baton.core.read.costs import (
 )
 from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.core.read.definition_views import Tools, graph_view
-from baton.core.read.explain import Explanation, Way, explain, has_page, way
-from baton.core.read.story import Story
+from baton.core.read.explain import (
+    MOST_INPUTS,
+    Explanation,
+    StepPage,
+    StepRun,
+    Way,
+    explain,
+    has_page,
+    open_run,
+    open_slots,
+    page_of_runs,
+    run_view,
+    way,
+)
+from baton.core.read.story import AttemptEnd, Story, wants_nothing
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Head, Listed, Log, SagaRef, Sums
@@ -47,7 +61,16 @@ from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import ReadingTime, records_of
 from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
-from baton.runtime.requests.lists import Inboxes, Listing, QuestionPage, SagaPage, SagaRow, of_saga
+from baton.runtime.requests.lists import (
+    Answers,
+    Inboxes,
+    ListedQuestion,
+    Listing,
+    QuestionPage,
+    SagaPage,
+    SagaRow,
+    of_saga,
+)
 
 if TYPE_CHECKING:
     from baton.core.documents import schema
@@ -112,7 +135,12 @@ def _never(_: Story) -> bool:
 
 
 async def story_of(
-    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
+    log: Log,
+    call: StoreRetrier,
+    clock: Clock,
+    opened: Opened,
+    is_enough: Callable[[Story], bool] = _never,
+    wants: Callable[[str, int], bool] = wants_nothing,
 ) -> Story:
     """Read the story of the log up to the state that was opened, without branches that a fork left.
 
@@ -120,7 +148,7 @@ async def story_of(
     came before it. Raises `TooLarge` for a log that takes too much of the request's time.
     """
     ref, state = opened.head.ref, opened.history.state
-    story, time = Story(opened.program), ReadingTime(clock, call.deadline)
+    story, time = Story(opened.program, wants), ReadingTime(clock, call.deadline)
     for segment in lineage_to(state):
         after = segment.first - 1
         while after < segment.last and not (segment.branch == state.lineage.branch and is_enough(story)):
@@ -137,6 +165,7 @@ async def story_of(
 
 
 MAX_EVENTS = 1_000
+MOST_RUNS = 1_000  # attempts of one node, the last ones
 MAX_LIST = 100
 MAX_VERSIONS = 100
 EVENTS_AT_ONCE = 100  # entries of nearly 200 kB each are never in memory by the thousand
@@ -213,10 +242,10 @@ class Queries:
         opened = await self._request.open(saga)
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
-        is_shown = output.size <= MAX_SHOWN
         view = saga_view(state, opened.program, self._engine.tools)
-        view.result = await self._content(output) if is_shown else None
-        view.large_result = None if is_shown else LargeValue(ref=output.ref, size=output.size)
+        view.result, view.large_result = await self._shown(output)
+        view.input, view.large_input = await self._shown(state.origin.input)
+        view.workflow_version = await self._version_of(state)
         await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
         return view
 
@@ -224,6 +253,23 @@ class Queries:
         """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
 
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
+
+    async def _shown(self, value: Value) -> tuple[Any, LargeValue | None]:
+        """Return a value, or its reference if an answer has no room for it."""
+        if value.size > MAX_SHOWN:
+            return None, LargeValue(ref=value.ref, size=value.size)
+        return await self._content(value), None
+
+    async def _version_of(self, state: State) -> int | None:
+        """Return the version of the document whose graph the saga runs, if it is one of the newest 100."""
+        name, graph = state.origin.workflow.partition("@")[0], state.origin.graph
+        newest = await self._parts.catalog.newest(self._tenant, starter_of(name))
+        if newest is None:
+            return None
+        if newest.graph == graph.partition("#")[0]:
+            return newest.version
+        versions = await self._parts.catalog.versions(self._tenant, name, MAX_VERSIONS)
+        return next((one.version for one in versions if one.graph == graph), None)
 
     async def _content(self, value: Value) -> Any:
         if not value.ref:
@@ -273,8 +319,60 @@ class Queries:
         """
         opened = await self._request.open(saga)
         engine = self._engine
-        story = await story_of(engine.log, self._parts.call, engine.clock, opened)
-        return explain(story, node, MAX_SHOWN, **_named(opened))
+
+        def forget_old(story: Story) -> bool:
+            del story.runs[:-MOST_RUNS]
+            return False
+
+        story = await story_of(
+            engine.log, self._parts.call, engine.clock, opened, forget_old, wants=lambda name, _: name == node
+        )
+        found = await self._run_views(story, [*story.runs, *open_slots(story, node)])
+        runs: dict[str, list[StepRun]] = {}
+        for run in found:
+            runs.setdefault(slot_of(run.node, tuple(run.iteration)), []).append(run)
+        return explain(story, node, MAX_SHOWN, runs, **_named(opened))
+
+    async def steps(self, saga: str, after: int, limit: int, kind: str = "") -> StepPage:
+        """Return a page of the attempts of a saga, in the order of its log; `next` continues it.
+
+        `kind`: `undo` for those of inverses, `alternative` for those of a model's alternatives, `step` for
+        others. A page has about `limit`, all of each entry. Raises `NotFound`, `TooLarge`.
+        """
+        opened = await self._request.open(saga)
+        engine = self._engine
+
+        story = await story_of(
+            engine.log,
+            self._parts.call,
+            engine.clock,
+            opened,
+            lambda story: page_of_runs(story, after, limit, kind)[1] is not None,
+            wants=lambda _, version: version > after,
+        )
+        runs, rest = page_of_runs(story, after, limit, kind)
+        is_shown = rest is None and kind in ("", STEP)
+        steps = await self._run_views(story, [*runs, *(open_slots(story)[:limit] if is_shown else ())])
+        return StepPage(steps=steps, next=rest, **_named(opened))
+
+    async def _run_views(self, story: Story, runs: Sequence[AttemptEnd | str]) -> list[StepRun]:
+        """Return attempts with their inputs, for which values outside of the log are read."""
+        blobs: dict[str, Any] = {}
+        views: list[StepRun] = []
+        for run in runs:
+            while True:
+                found = FetchedValues(blobs=blobs)
+                try:
+                    if isinstance(run, str):
+                        views.append(open_run(story.program, story.state, run, found))
+                    else:
+                        views.append(run_view(story.program, run, found))
+                    break
+                except LackingError as error:
+                    for ref in error.needs:
+                        is_too_much = len(blobs) >= MOST_INPUTS
+                        blobs[ref] = None if is_too_much else await self._content(Value(ref=ref))
+        return views
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """Return a page of the log, in the order of versions, over all branches. `next` continues it.
@@ -302,6 +400,7 @@ class Queries:
         *,
         status: str = "",
         workflow: str = "",
+        user: str = "",
         label: str = "",
         since: int = 0,
         limit: int = 50,
@@ -319,7 +418,9 @@ class Queries:
             labels = read_labels(label) if label else NO_LABELS
         except ValueError as error:
             raise UserError(str(error)) from None
-        listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since, labels=labels)
+        listing = Listing(
+            tenant=self._tenant, status=status, workflow=workflow, user=user, since=since, labels=labels
+        )
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
         return SagaPage(sagas=[_row(row) for row in found], next=after)
 
@@ -338,20 +439,40 @@ class Queries:
         engine = self._engine
         return IncidentService(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
-    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> QuestionPage:
+    async def questions(
+        self, *, saga: str = "", answered: str = "", limit: int = 50, cursor: str = ""
+    ) -> QuestionPage:
         """Return a page of the open questions that are for the caller, what expires first in front.
         `next` continues it.
 
         With a `saga`, the first of its questions, whomever they are for, as its log has them.
-        Raises `NotFound`.
+        `answered`: instead those that are closed, the last ones, with their answers.
+        Raises `NotFound`, `TooLarge`, and `UserError` for `answered` without a saga.
         """
         _check_limit(limit)
         engine = self._engine
+        if answered == "true":
+            if not saga:
+                raise UserError("answers are listed by saga: add `saga`, as in ?saga=SAGA&answered=true")
+            return QuestionPage(questions=(await self._answered(saga))[-limit:][::-1], next=None)
         if saga:
             opened = await self._request.open(saga)
             return QuestionPage(questions=of_saga(opened.history.state, engine.clock.now(), limit), next=None)
         inboxes = Inboxes(engine.store.questions, self._parts.call, engine.clock, self._request.caller)
         return await inboxes.page(limit, cursor)
+
+    async def _answered(self, saga: str) -> list[ListedQuestion]:
+        """Return the closed questions of a saga, over all branches, in the order of its log."""
+        opened, log, call = await self._request.open(saga), self._engine.log, self._parts.call
+        answers, time = Answers(opened.history.state), ReadingTime(self._engine.clock, call.deadline)
+        branches = opened.history.state.lineage.branch + 1
+        async with aclosing(records_of(log, call, opened.head.ref, branches, 0, PAGE)) as pages:
+            async for page in pages:
+                for record in page:
+                    for event in decode_entry(record.data).events:
+                        answers.add(event)
+                time.check("searched for answers", answers.state.version, page[-1].version)
+        return answers.closed
 
     # ---- workflows
 

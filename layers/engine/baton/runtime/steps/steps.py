@@ -72,6 +72,8 @@ else:
     links = OnDemand("baton.runtime.people.links")
 
 _PLAIN = KeyRule()
+GIVEN_KEY = KeyRule(strategy="given", parts=("key",))
+"""Rule of a key that the document gives."""
 
 
 def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> str:
@@ -81,13 +83,15 @@ def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> st
             ""
             if _has_no_use_for_a_key(step, spec)
             else key_of(
-                spec.key if spec else KeyRule(),
+                GIVEN_KEY if step.key else spec.key if spec else KeyRule(),
                 tenant=state.origin.tenant,
                 user=state.origin.user,
                 saga=state.origin.scope or state.origin.saga,
                 node=step.node.name,
                 tool=tool,
-                parameters=parameters_of(spec.key, step.arguments, spec.parameters)
+                parameters={"key": step.key}
+                if step.key
+                else parameters_of(spec.key, step.arguments, spec.parameters)
                 if spec
                 else step.arguments,
                 occurrence=_occurrence(step, spec),

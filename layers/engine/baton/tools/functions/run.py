@@ -11,12 +11,13 @@ from pydantic import ValidationError
 
 from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, TOOL_DEFECT
 from baton.core.log.records import Failure
-from baton.ports import StepFailure
+from baton.ports import StepContext, StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep, NoTokensError
 from baton.tools.define import Registry, Tool
 from baton.tools.functions.context import FunctionRun, Operation, WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop, TaskPath, task_path
-from baton.tools.perform import _first, _place, bind, plain_json, tool_failure
+from baton.tools.output import RUNNING
+from baton.tools.perform import _first, _place, bind, plain_json, report, tool_failure, traceback_of
 
 _TIME_OVER = ("timeout", "heartbeat_timeout")
 
@@ -45,6 +46,7 @@ class _Session:
         self._loop = FunctionLoop(self._context.sleep)
         self._asks.loop = self._loop
         self._task: asyncio.Task[Any] | None = None
+        self._log_context = copy_context()
 
     def mark_replay(self, *, on: bool) -> None:
         self._context.is_replaying = on
@@ -57,6 +59,10 @@ class _Session:
         self._is_at(at)
         task_path.set(TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else ""))
         context = copy_context()
+        facts = self._facts
+        step = StepContext(saga=facts.saga, tenant=facts.tenant, user=facts.user, node=facts.node)
+        context.run(RUNNING.set, (self._tool.spec.name, step))  # for what it prints and logs
+        self._log_context = context
         self._task = self._loop.create_task(self._tool.function(**call), context=context)
         return self._run()
 
@@ -145,6 +151,8 @@ class _Session:
         if isinstance(error, FunctionDefect):
             return self._defect(error)
         found = tool_failure(error, self._tool)
+        if not isinstance(error, StepFailure):
+            self._log_context.run(report, traceback_of(error))
         if found.code == TOOL_DEFECT:
             return self._defect(found)
         return _failure_of(found, self._facts.node)

@@ -35,6 +35,7 @@ from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
+from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import (
     bind,
     evidence_for,
@@ -45,7 +46,6 @@ from baton.tools.perform import (
     with_journal,
 )
 from baton.tools.processes import wire
-from baton.tools.processes.program import PROGRAM
 from baton.tools.standard import load_app
 
 _CHUNK: Final = 1 << 18
@@ -63,8 +63,13 @@ class Channel:
         self._pid = os.getpid()
         self.call = 0
 
+    @property
+    def is_mine(self) -> bool:
+        """True in the helper, false in a process that a tool has forked from it."""
+        return os.getpid() == self._pid
+
     def send(self, tag: int, data: bytes) -> None:
-        if os.getpid() == self._pid:
+        if self.is_mine:
             with self._lock:  # a tool may have threads
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
@@ -180,10 +185,12 @@ def serve(channel: Channel, handler: LogHandler, app: str, *, is_imported: bool)
         channel.send(wire.BROKEN, problem[-wire.MAX_TEXT :].encode())
         return
     handler.channel = channel
+    take_printed(lambda: channel.call if channel.is_mine else None)
     channel.send(wire.READY, str(os.getpid()).encode())
     with suppress(EOFError, ConnectionError):
         while True:
             tag, data = _answer(channel, app, channel.receive())
+            finish_line(channel.call)
             channel.end()
             for stream in (sys.stdout, sys.stderr):  # the last words may be the ones that matter
                 with suppress(Exception):
@@ -263,7 +270,7 @@ def main(told: str) -> None:
         # Begin anew, without the app: each helper imports it, and says what is wrong with it.
         control.set_inheritable(True)
         again = json.dumps({**given, "each": True})
-        os.execv(sys.executable, [sys.executable, "-c", PROGRAM, again])  # noqa: S606  # this very program
+        os.execv(sys.executable, [sys.executable, "-c", wire.PROGRAM, again])  # noqa: S606  # this very program
     gc.collect()
     gc.freeze()  # or the collector would write to all that the helpers share
     _Forker(control, handler, given["app"], is_imported=not given["each"]).run()

@@ -26,9 +26,9 @@ from baton.core.effects.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.core.failures.evidence import Evidence
 from baton.core.limits import Limits
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.tools.perform import Places, RaisedElsewhere, not_json, report, tenant_and_saga, where
+from baton.tools.output import step_fields
+from baton.tools.perform import Places, RaisedElsewhere, not_json, report, tenant_and_saga
 from baton.tools.processes import wire
-from baton.tools.processes.program import PROGRAM
 
 # A helper that only waits has a few MB of its own; what a tool adds, such as a client of boto3, it has as often.
 MAX_HELPERS: Final = 16
@@ -289,7 +289,7 @@ class _Helper:
         elif frame.tag == wire.BROKEN:
             self.problem = frame.data.decode()
         elif frame.tag == wire.LOG:
-            _write(json.loads(frame.data), where(self._tool, context) if context is not None else {})
+            _write(json.loads(frame.data), step_fields(None if context is None else (self._tool, context)))
         elif frame.tag == wire.SPENT and context is not None:
             context.spent.append(Decimal(frame.data.decode()))
         elif frame.tag in (wire.UNITS, wire.UNIT) and context is not None:
@@ -356,7 +356,7 @@ class _Forker:
         try:
             with other:
                 self._process = subprocess.Popen(  # noqa: S603  # this interpreter, and a program of ours
-                    [sys.executable, "-c", PROGRAM, told],
+                    [sys.executable, "-c", wire.PROGRAM, told],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[other.fileno()],
                     # Ctrl-C and a kill of the worker's group must not end it: it has work to do then.
@@ -403,7 +403,7 @@ def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
         raise not_json(tool, error) from error
     if end.tag == wire.FAILURE:
         if told["traceback"]:
-            report(told["traceback"], tool, context)
+            report(told["traceback"])
         cause = RaisedElsewhere(msgspec.convert(told["evidence"], Evidence))
         more = {name: told[name] for name in ("kind", "status", "retry_after", "happened", "unsent")}
         raise StepFailure(told["code"], told["message"], **more) from cause
@@ -414,8 +414,6 @@ def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
 def _write(line: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
     """Write a line of a helper's log as a line of ours, with the place and time of its writing."""
     logger = logging.getLogger(line["name"])
-    if not logger.isEnabledFor(line["level"]):
-        return
     record = logger.makeRecord(
         line["name"], line["level"], line["file"], line["line"], line["text"], (), None, line["function"],
         {**extra, **line["extra"]},

@@ -1,4 +1,6 @@
-"""Wire format between worker and helper: frames with a tag, the number of a call, and bytes."""
+"""Wire format between worker and helper: frames with a tag, the number of a call, and bytes.
+The program that begins it is here, too: the worker has no need to load forker.py.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,13 @@ ENDS: Final = frozenset({VALUE, FAILURE, NO_ROOM})
 
 # By the forker, on the socket of a helper's life: how it ended, as waitpid says it.
 STATUS: Final = struct.Struct("!i")
+
+# Program of a forker's interpreter. The worker's own way of finding modules is in no variable: on Lambda its
+# bootstrap makes it.
+PROGRAM: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1])['path']; "
+    "from baton.tools.processes.forker import main; main(sys.argv[1])"
+)
 
 MAX_TEXT: Final = 100_000  # characters of whatever is told to a person
 LONGEST: Final = 0xFFFF_FFFF

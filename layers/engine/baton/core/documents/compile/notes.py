@@ -32,7 +32,7 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
     mapped = {node.name for node in graph.nodes if node.each is not None}
     for node in graph.work:
         spec = tools.get(node.tool)
-        if spec is None or spec.effect == PURE or spec.key.strategy == NODE:
+        if spec is None or node.key or spec.effect == PURE or spec.key.strategy == NODE:
             continue
         rounds = (
             len(node.loops) if spec.key.strategy == SAGA else 0

@@ -79,6 +79,7 @@ def _change_of(code: str, model: ReactionModel) -> PolicyChange:
         question=model.question,
         severity=model.severity,
         may_change=_tuple(model.may_change),
+        expires_ms=model.expires,
         escalate=None if model.escalate is None else tuple(step.said() for step in model.escalate),
     )
 

@@ -27,7 +27,7 @@ from baton.core.documents.parts.node import PERSON, ReplanModel
 from baton.core.documents.parts.people import escalation_problems
 from baton.core.effects.operations import list_problems
 from baton.core.effects.risk import ASKING, Rules, least
-from baton.core.effects.toolspec import PURE, Approval
+from baton.core.effects.toolspec import ONCE, PURE, Approval
 from baton.core.expressions import duration_text
 from baton.core.failures.alternatives import misfit_of_result
 from baton.core.failures.breakers import HOST
@@ -167,7 +167,7 @@ class Task(NodeDocument):
         "after a failed attempt. An attempt that the end of an invocation cuts off is tried "
         "again."
     )
-    own = ("with", MAP, "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL, POLL)
+    own = ("with", MAP, "timeout", "callback", "key", *FAILING, REPLAN, COMPENSATE, APPROVAL, POLL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},
@@ -193,6 +193,8 @@ class Task(NodeDocument):
         return spec.result if declared is None and spec is not None else declared
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        if node.key is not None:
+            yield "/key", node.key
         for name, value in _said(node.requires_approval).items():
             yield f"/requires_approval/{name}", value
 
@@ -201,21 +203,13 @@ class Task(NodeDocument):
         and more time than any invocation has.
         """
         yield from compiler.exists(f"/nodes/{name}/tool", self.of(node))
-        if node.poll is not None and "loop" in node.model_fields_set:
-            message = "a node that is asked again by `poll` is a loop by itself"
-            yield Problem(f"/nodes/{name}/loop", message, "leave out one of the two")
-        if node.poll is not None and node.map is not None:
-            message = "`poll` asks for one answer, and `map` gives a list of them"
-            hint = "give `map` to a node with `graph`, and `poll` to the task in that graph"
-            yield Problem(f"/nodes/{name}/{POLL}", message, hint)
+        if node.poll is not None:
+            yield from _poll_problems(name, node)
         if (spec := self.taker(compiler, node)) is None:
             return
         yield from compiler.takes(name, spec)
-        if node.callback is not None and not spec.sees_key:
-            message = f"`{spec.name}` takes no `Context`, so it cannot hand over the token of a callback"
-            yield Problem(
-                f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`"
-            )
+        if (node.callback or node.key) and not spec.sees_key:
+            yield from _context_problems(name, node, spec)
         if node.breaker == HOST and "url" not in spec.parameters.get("properties", {}):
             message = f"`host` is that of the argument `url`, which `{spec.name}` does not have"
             yield Problem(f"/nodes/{name}/breaker", message, "write a name of your own, or `tool`")
@@ -250,13 +244,12 @@ class Task(NodeDocument):
             "arguments": {**node.with_, **compiler.among(spec)},
             "timeout_ms": node.timeout or spec.timeout_ms,
             "callback": _times(node),
+            "key": node.key or "",
             "breaker": node.breaker or "",
             "domain": spec.domain,
             "cost": spec.cost,
             "approval": approval,
-            "replan": None
-            if replan is None
-            else replan_parts(compiler, self.kind, name, replan, spec, approval),
+            "replan": replan and replan_parts(compiler, self.kind, name, replan, spec, approval),
             **(attempts := compiler.attempts(name, spec)),
             "undo": undos(
                 compiler,
@@ -275,6 +268,28 @@ class Task(NodeDocument):
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         asks = {"always": ", asks first", "by_risk": ", asks by risk"}.get(str(node.get("approval")), "")
         return f"{node.get('tool') or self.kind}{asks}"
+
+
+def _poll_problems(name: str, node: NodeModel) -> Iterator[Problem]:
+    """Yield the problems of a node that is asked again."""
+    if "loop" in node.model_fields_set:
+        message = "a node that is asked again by `poll` is a loop by itself"
+        yield Problem(f"/nodes/{name}/loop", message, "leave out one of the two")
+    if node.map is not None:
+        message = "`poll` asks for one answer, and `map` gives a list of them"
+        hint = "give `map` to a node with `graph`, and `poll` to the task in that graph"
+        yield Problem(f"/nodes/{name}/{POLL}", message, hint)
+
+
+def _context_problems(name: str, node: NodeModel, spec: ToolSpec) -> Iterator[Problem]:
+    """Yield the problems of a tool that takes no `Context`."""
+    if node.callback is not None:
+        message = f"`{spec.name}` takes no `Context`, so it cannot hand over the token of a callback"
+        yield Problem(f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`")
+    if node.key is not None and spec.effect != ONCE:
+        message = f"`{spec.name}` has no use for a key: its function takes no `Context`, and may act again"
+        hint = f'give it a parameter `context: Context`, or `effect="{ONCE}"`'
+        yield Problem(f"/nodes/{name}/key", message, hint)
 
 
 def _said(model: ApprovalModel | None) -> dict[str, Any]:

@@ -356,6 +356,12 @@ class ReactionModel(Model):
         description="The arguments of the tool that an answer to the question may change; without it, none.",
         examples=[["date", "time"]],
     )
+    expires: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="Time until the question about the step expires, and the next strategy follows; without it, 24 hours. "
+        "With `escalate`, it counts from the last action.",
+        examples=["2d"],
+    )
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
         description="Actions on the question about the step while it has no answer, in the order of time.",

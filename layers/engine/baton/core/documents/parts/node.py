@@ -443,6 +443,14 @@ class NodeModel(Model):
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
     )
+    key: Annotated[str | None, StringConstraints(min_length=1), Given] = Field(
+        default=None,
+        description=(
+            "Idempotency key of the call, in place of the tool's own: calls of the tool by the same user with "
+            "the same key are one call, in whatever node and saga."
+        ),
+        examples=["invoice ${input.invoice}"],
+    )
     breaker: Annotated[BreakerName | None, Given] = Field(
         default=None,
         description=(

@@ -22,14 +22,16 @@ class AskUser(Strategy):
     metric = "Questions"
 
     def foretell(self, entry: PolicyEntry) -> str:
-        if not entry.escalate:
+        if not entry.escalate and not entry.expires_ms:
             return self.foretold
-        last = entry.escalate[-1]
+        last = entry.escalate[-1] if entry.escalate else {}
         whole = last["after_ms"] if "decide" in last else self.waits_ms(entry)
         return f"asks the starter for {whole / _HOUR_MS:.3g}h"
 
     def only_for(self, change: PolicyChange) -> tuple[str, ...]:
-        return ("escalate",) if change.escalate else ()
+        return tuple(
+            name for name, value in (("escalate", change.escalate), ("expires", change.expires_ms)) if value
+        )
 
     def in_words(self, chosen: StrategyWords) -> str:
         if not chosen.is_asked:

@@ -171,7 +171,8 @@ class Strategy:
 
         The last audience of an escalation has the whole time.
         """
-        return self.lasts_ms and self.lasts_ms + (entry.escalate[-1]["after_ms"] if entry.escalate else 0)
+        lasts = self.lasts_ms and (entry.expires_ms or self.lasts_ms)
+        return lasts and lasts + (entry.escalate[-1]["after_ms"] if entry.escalate else 0)
 
     def foretell(self, entry: PolicyEntry) -> str:
         """Return `foretold`, with the entry's changes."""
