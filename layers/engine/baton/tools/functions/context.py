@@ -94,9 +94,10 @@ class Callback(Operation[T]):
 class FunctionRun:
     """A run of a function, as its session (run.py) and its context share it.
 
-    `open`: its operations without a result, by item; `unheard`: those that have ended before they were awaited.
-    `asked` and `left`: since it last waited. `checkpointed`: the state of its checkpoint. `published`: all that
-    it has published, if that has changed. `lacks_tokens`: it has asked for a callback without having one.
+    `open`: its operations without a result, by item; `unheard`: those that have ended before they were
+    awaited. `asked` and `left`: since it last waited. `checkpointed`: the state of its checkpoint.
+    `published`: all that it has published, if that has changed. `lacks_tokens`: it has asked for a
+    callback without having one.
     """
 
     def __init__(self) -> None:
