@@ -96,7 +96,7 @@ class FunctionRun:
 
     `open`: its operations without a result, by item; `unheard`: those that ended before they were awaited.
     `asked` and `left`: since it last waited. `checkpointed`: the state of its checkpoint. `published`: all
-    that it has published, if that has changed. `lacks_tokens`: it has asked for a callback, and has no tokens.
+    that it has published, if that has changed. `lacks_tokens`: it asked for a callback, and has no tokens.
     """
 
     def __init__(self) -> None:
