@@ -39,6 +39,7 @@ ELSEWHERE = {
     "is not known in a condition": "the library of CEL refuses unknown names first",
     "cannot be used in a condition": "the same of functions",
     "`{call.function}` cannot": "the same of functions",
+    "write `workflow: {spec.name}`": "agents of functions are in nodes/test_function.py",
     "it is nested too deeply": "documents are refused at a smaller depth",
     "has more than {caps.SCHEMA_BYTES}": "too large for a list",
     "the input of a schedule has at most": "too large for a list",

@@ -94,9 +94,9 @@ def run(
     stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
     result must be one that the tool could return.
     kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
-    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
-    effect, before anything is written. A list is about successive calls. The next worker continues when the
-    lease of the dead one has expired.
+    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the
+    first wait of an `async` tool) or `after` its effect, before anything is written. A list is about
+    successive calls. The next worker continues when the lease of the dead one has expired.
     In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,
     `charge#2` or `notify[3]/send`; `send` is each operation of that name.
     app: the package of tools and documents; by default that of the function, or `sagas`.

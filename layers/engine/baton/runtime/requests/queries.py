@@ -34,20 +34,8 @@ from baton.core.read.costs import (
 )
 from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.core.read.definition_views import Tools, graph_view
-from baton.core.read.explain import (
-    MOST_INPUTS,
-    Explanation,
-    StepPage,
-    StepRun,
-    Way,
-    explain,
-    has_page,
-    open_run,
-    open_slots,
-    page_of_runs,
-    run_view,
-    way,
-)
+from baton.core.read.explain import Explanation, StepPage, Way, explain, has_page, way
+from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError

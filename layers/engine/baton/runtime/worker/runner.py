@@ -264,6 +264,12 @@ class Faults:
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"
 AHEAD_MS = 250
 """Longest time in milliseconds for which the ends of pure steps wait for each other to share an entry."""
+_QUIET = (
+    *(ev.StepSucceeded, ev.NodePassed, ev.NodeSkipped, ev.NodeAdmitted, ev.JoinFired),
+    *(ev.MapBegan, ev.ItemsBegan, ev.ItemsGathered, ev.MapClosed),
+    *(ev.FunctionBegan, ev.OperationsBegan, ev.FunctionClosed),
+)
+"""Events that open nothing and tell no one: they may wait for others before they are written."""
 BLOBS_KEPT = 32
 ANSWERS_KEPT = 256
 
@@ -618,7 +624,7 @@ def _is_pure(run: Run, outcome: Outcome) -> bool:
 
 def _pure_next(advance: Advance) -> tuple[RunStep, ...] | None:
     """Return the pure steps to run next; None if anything else is to be done."""
-    if advance.more or advance.rows or not all(isinstance(event, ev.QUIET) for event in advance.events):
+    if advance.more or advance.rows or not all(isinstance(event, _QUIET) for event in advance.events):
         return None
     commands = advance.decision.commands
     if not commands:
