@@ -611,16 +611,9 @@ QUIET = (
 """Events that open nothing and tell no one: they may wait for others before they are written."""
 Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
-    TurnBegan
-    | CallsBegan
-    | AlternativeBegan
-    | ItemsBegan
-    | ItemsGathered
-    | MapStopped
-    | MapEnded
-    | ChildOverdue
-    | OperationsBegan
-)
+    TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan
+    | ItemsGathered | MapStopped | MapEnded | ChildOverdue | OperationsBegan
+)  # fmt: skip
 Event = (
     SagaStarted
     | StepSucceeded
