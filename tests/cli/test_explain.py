@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from baton.cli.text.render import waits
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
 
@@ -116,3 +117,15 @@ def test_each_attempt_that_failed_is_a_line_below_its_round(api: FakeApi, baton:
     rounds = [answer("ran", "`j` ran", edge("a", True), attempts=attempts)]
     api.on("GET /sagas/s1/explain/j", (200, NODE | {"iterations": rounds, "left_out": 0}))
     says(baton("explain", "s1", "j").stdout.splitlines()[1:])
+
+
+def test_each_unit_of_its_work_is_a_line_below_its_round(api: FakeApi, baton: Baton, says: Says) -> None:
+    units = [{"text": "pay: 7"}, {"text": "ship: null"}]
+    rounds = [answer("ran", "`j` ran", edge("a", True), units=units)]
+    api.on("GET /sagas/s1/explain/j", (200, NODE | {"iterations": rounds, "left_out": 0}))
+    says(baton("explain", "s1", "j").stdout.splitlines()[1:])
+
+
+def test_a_step_under_way_says_how_many_units_of_its_work_are_recorded(says: Says) -> None:
+    active = {"node": "settle", "state": "ready", "units": 3}
+    says(waits({"id": "s1", "status": "running", "active": [active]}, 0)[0])

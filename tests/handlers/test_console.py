@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.console.site import PAGES
-from baton.core.log.events import Failure, SagaEnded, StepSucceeded, Value
+from baton.core.log.events import Failure, SagaEnded, StepSucceeded, UnitRecorded, Value
 from baton.ports import SagaRef
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
@@ -179,6 +179,22 @@ def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(
     figures = [str(at["href"]) for tag, at in seen.elements() if tag == "a" and at.get("href")]
     for path in ("/inbox", "/incidents", "/sagas?status=parked", "/dead-letters", "/money"):
         assert f"/console{path}" in figures
+
+
+def test_the_page_of_a_node_lists_the_units_of_its_work(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA, ECHO)
+    one = UnitRecorded(node="say", name="pay <b>", key="k", output=Value(v=HOSTILE), size=9, at=1)
+    append(http.engine, one, UnitRecorded(node="say", name="ship", key="l", output=Value(v=7), size=1, at=1))
+    seen = browser.get(f"{SAGA}/nodes/say")
+    assert "Units of its work" in seen.text
+    assert "ship: 7" in seen.text
+    assert "pay <b>:" in seen.text, "as text"
+    assert "pay <b>" not in seen.html
+    assert f'href="{SAGA}/log/2"' in seen.html
+    (answer,) = http.get(f"/sagas/{ADA.id}/explain/say").body["iterations"]
+    assert [one["name"] for one in answer["units"]] == ["pay <b>", "ship"]
+    (active,) = http.get(f"/sagas/{ADA.id}").body["active"]
+    assert active["units"] == 2
 
 
 def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http, says: Says) -> None:

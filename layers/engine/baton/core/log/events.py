@@ -606,16 +606,9 @@ Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | 
 Attempted = StepSucceeded | StepFailed | AttemptFailed | StepInterrupted | CallbackOpened
 Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
-    TurnBegan
-    | CallsBegan
-    | AlternativeBegan
-    | ItemsBegan
-    | ItemsGathered
-    | MapStopped
-    | MapEnded
-    | ChildOverdue
-    | OperationsBegan
-)
+    TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan
+    | ItemsGathered | MapStopped | MapEnded | ChildOverdue | OperationsBegan
+)  # fmt: skip
 Event = (
     SagaStarted
     | StepSucceeded
