@@ -321,6 +321,17 @@ FOUND = {
             *(("read", at, CRASH_BEFORE) for at in (12, 49, 72, 86, 88, 99)),
         ),
     ),
+    "an account is silent until a worker ends, and that of its places is not": Schedule(
+        "chosen",
+        2060210001988,
+        slow=(("append", 0.2),),
+        faults=(
+            ("write", 16, NO_ANSWER),
+            ("write", 31, HANG),
+            ("write", 33, THROTTLE),
+            ("write", 39, THROTTLE),
+        ),
+    ),
     "an answer lands behind a worker that has read the log, and then waits for an account": Schedule(
         "surveys",
         2030110002319,
