@@ -186,10 +186,10 @@ def a_lease_has_no_grace() -> Iterator[None]:
     """Take row: a lease that ends with its invocation's deadline, though Lambda kills a little later."""
     real = Leases.acquire
 
-    async def acquire(self: Leases, ref: SagaRef, message: Any, *, alone: bool) -> Any:
+    async def acquire(self: Leases, ref: SagaRef, message: Any, **how: Any) -> Any:
         limits, self._limits = self._limits, dataclasses.replace(self._limits, lease_grace_ms=0)
         try:
-            return await real(self, ref, message, alone=alone)
+            return await real(self, ref, message, **how)
         finally:
             self._limits = limits
 
