@@ -69,11 +69,11 @@ def an_expired_lease_is_never_taken() -> Iterator[None]:
         head = self.read_head(ref)
         return None if head is None or head.owner not in ("", owner) else real(self, ref, owner, *lease)
 
-    async def acquire(self: Leases, ref: SagaRef, message: Any, *, alone: bool) -> Any:
+    async def acquire(self: Leases, ref: SagaRef, message: Any, **how: Any) -> Any:
         head = await self._call(self._log.read_head, ref)
         if head is not None and head.owner not in ("", self._invocation.id):
             return "held"
-        return await real_acquire(self, ref, message, alone=alone)
+        return await real_acquire(self, ref, message, **how)
 
     real_acquire = Leases.acquire
     with replaced(MemoryLog, "take", take), replaced(Leases, "acquire", acquire):
@@ -186,10 +186,10 @@ def a_lease_has_no_grace() -> Iterator[None]:
     """Take row: a lease that ends with its invocation's deadline, though Lambda kills a little later."""
     real = Leases.acquire
 
-    async def acquire(self: Leases, ref: SagaRef, message: Any, *, alone: bool) -> Any:
+    async def acquire(self: Leases, ref: SagaRef, message: Any, **how: Any) -> Any:
         limits, self._limits = self._limits, dataclasses.replace(self._limits, lease_grace_ms=0)
         try:
-            return await real(self, ref, message, alone=alone)
+            return await real(self, ref, message, **how)
         finally:
             self._limits = limits
 
