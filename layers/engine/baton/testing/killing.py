@@ -155,8 +155,8 @@ def check_kills(
     registry: Registry,
     inverses: Mapping[str, Collection[str]],
 ) -> None:
-    """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls, `inverses`
-    those that undo it.
+    """Raise `ValueError` for a kill that could never occur. `tools` are those that each node calls,
+    `inverses` those that undo it.
     """
     for place, its in moments.items():
         node = node_at(place)

@@ -90,11 +90,12 @@ def run(
     models: answers to agents and `model` nodes, in child sagas too: a list of answers in order, a function of
     the request, `every_tool_once()`, or one answer for all requests; by node if there are several. An answer
     is a text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a
-    `ModelAnswer`.
+    `ModelAnswer`. "real": the node asks its own model, of the profiles and with the key of the environment.
     stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
     result must be one that the tool could return.
     kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
-    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the first wait of an `async` tool) or `after` its
+    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the
+    first wait of an `async` tool) or `after` its
     effect, before anything is written. A list is about successive calls. The next worker continues when the
     lease of the dead one has expired.
     In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,
