@@ -22,6 +22,7 @@ NAMES = (
     "cost",
     "overhead",
     "function",
+    "pure",
     "growth",
     "decide",
     "agent",

@@ -108,8 +108,11 @@ class Deployment:
             self._life.s3[model.name] += 1
 
     async def prepare(self, length: int, tool: str = "step") -> None:
+        await self.prepare_for(chain_of(length, tool))
+
+    async def prepare_for(self, document: str) -> None:
         """Register the chain; definitions are read once per process and not on any saga's bill."""
-        await self._service().register(chain_of(length, tool), json_only=False)
+        await self._service().register(document, json_only=False)
         await self._service().start("chain", {"n": 0}, "")
         self.outbox.wakes.clear()
 

@@ -49,6 +49,12 @@ async def once(n: int) -> dict[str, int]:
     return {"n": n + 1}
 
 
+@tool("look", registry=REGISTRY, effect="pure")
+async def look(n: int) -> dict[str, int]:
+    """The same, as a step that changes nothing."""
+    return {"n": n + 1}
+
+
 NOTICES = (MemoryNotices(),)  # no bench sends a notice
 
 

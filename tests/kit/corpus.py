@@ -37,6 +37,7 @@ from tests.kit.documents import (
     REPORTING,
     ROUTES,
     ROWS,
+    SUMS,
     WAITING,
     chain_of,
     fan_of,
@@ -97,6 +98,20 @@ async def start(world: World, document: str, given: Any, name: str) -> str:
 
 async def _chain(world: World) -> str:
     return await start(world, chain_of(8, 1.1), {"n": 0}, "chain")
+
+
+async def _go(service: Service, saga: str, key: str) -> None:
+    await service.signal(saga, "go", {}, key)
+
+
+async def _sums(world: World) -> str:
+    """Pure steps before, between and beside those that act, and a signal while some of them wait for their entry."""
+    saga = await start(world, SUMS, {"n": 1}, "sums")
+    for key in ("early", "late"):
+        await asyncio.sleep(0.55)
+        with suppress(NotAllowedNow):  # it has ended before the second
+            await patiently(world, partial(_go, saga=saga, key=key))
+    return saga
 
 
 async def _fan(world: World) -> str:
@@ -358,6 +373,7 @@ _IN_TIME, _TOO_LATE, _HANDLED = (
 
 CORPUS = (
     Scenario("chain", _chain),
+    Scenario("sums", _sums),
     Scenario("fan", _fan),
     Scenario("waiting", _waiting),
     Scenario("early-signal", _early_signal),

@@ -15,7 +15,8 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
     to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is), or never answered; or the saga had
     ended, was forked later, and nothing may follow an end. Or one that does not know that it has told of the death before it, or cannot since
-    it is of an older release: it stands for that, also where its entry is there in the end.
+    it is of an older release: it stands for that, also where its entry is there in the end. One of an older release
+    that met a newer entry appends nothing, so a single answer that does not come until its time is over is enough.
     """
     for saga, entries in logs.items():
         for event in (event for entry in entries for event in entry.events):
@@ -24,7 +25,7 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 continue
             is_stuck = (process.has_failed or process.home.is_old) and (
                 process.lost_leases
-                or process.unanswered > 1
+                or process.unanswered > (not process.home.is_old)
                 or process.was_slow
                 or _has_ended_it(entries, process.id)
                 or _has_left_it(world, saga, entries, process.id)

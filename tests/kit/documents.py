@@ -233,3 +233,20 @@ nodes:
 output: '${ctx.pay.output.receipt}'
 """
 """A payment that is approved, declined, and approved again with another amount."""
+
+SUMS = """
+name: sums
+nodes:
+  a: {tool: add, with: {numbers: ['${input.n}']}}
+  b: {tool: add, after: a, with: {numbers: ['${ctx.a.output.n}', 1]}}
+  c: {tool: add, after: b, with: {numbers: ['${ctx.b.output.n}', 1]}}
+  d: {tool: work, after: c, with: {n: '${ctx.c.output.n}'}}
+  e: {tool: add, after: d, with: {numbers: ['${ctx.d.output.n}', 1]}}
+  f: {tool: add, after: e, with: {numbers: ['${ctx.e.output.n}', 1]}}
+  g: {tool: measure, after: e, with: {text: abc, seconds: 0.6}}
+  h: {tool: add, after: g, with: {numbers: ['${ctx.g.output.n}', 1]}}
+  go: {wait: {signal: go}}
+  sum: {tool: add, after: [e, h, go], with: {numbers: ['${ctx.e.output.n}', '${ctx.h.output.n}']}}
+  last: {tool: work, after: sum, with: {n: '${ctx.sum.output.n}'}}
+output: '${ctx.last.output.n}'
+"""

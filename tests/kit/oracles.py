@@ -317,7 +317,9 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
     # What it settles may be lost twice, or once if it dies then; what stands still here goes on for a moment, as nothing frozen does.
     silenced = [p for p in world.processes.values() if p.unanswered > (not p.is_dead) or p.is_frozen]
-    most, least = _spent_in(dead), -_spent_in(silenced)
+    # One silence is enough where it lasts until the worker's time is over.
+    lost = [p for p in world.processes.values() if p in silenced or (p.is_unsettled and p.has_failed)]
+    most, least = _spent_in(dead), -_spent_in(lost)
     # An account that has not heard of an answer, or holds when its worker is gone, has the most that the request can have cost.
     unheard = {p.id for p in world.processes.values() if p.is_unsettled or (p in silenced and p.unanswered)}
     # So has that of a worker which had written nothing, where the next one dies before it has said what is assumed; it holds

@@ -23,6 +23,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Account, BudgetAnswer, Head, Record, ReservationChange
+from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -106,6 +107,11 @@ class Environment:
 def _held(answer: BudgetAnswer) -> int:
     """What an account holds for requests of who has asked it."""
     return 0 if answer.there is None else sum(answer.there.billed.values())
+
+
+def _is_of_money(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether a request is about what is spent: places of questions have accounts, too."""
+    return name == "move" and not (isinstance(args[0], Account) and args[0].day == PLACES_DAY)
 
 
 def _holder(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Account, str]:
@@ -274,7 +280,7 @@ class Process:
         if fate in (HANG, LATE):
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
-            self.is_unsettled |= name == "move"
+            self.is_unsettled |= _is_of_money(name, args)
             self.was_slow |= _says_it_gave_up(name, args)
             if fate == LATE:
                 world.spawn(self._land(function, service, args, lambda: function(*args, **kwargs)))
@@ -343,7 +349,7 @@ class Process:
             self.freed += _held(result)
         elif name == "move" and (holder := _holder(function, args)) in world.held_over:
             world.held_over[holder] = _held(result)
-        elif name == "move":
+        elif _is_of_money(name, args):
             self.holds, self.is_unsettled = _held(result), False
             self.settled |= _settled(args[1] if isinstance(args[0], Account) else args[0].change)
         elif name == "release" and result:

@@ -24,7 +24,6 @@ from baton.core.models.messages import Message, request_bytes
 from baton.core.models.usage import Price, most_of, usage_cost
 from baton.core.money import MICRO
 from baton.errors import EngineFault, NotAllowedNow, NotFound
-from baton.ports import SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
@@ -330,7 +329,8 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         yield from _paid_twice(entries)
     for one in world.asked:
         saga, slot = one.place
-        if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
+        at, by = answered.get(one.place, (math.inf, ""))
+        if one.at > at and one.process.lost_time_at == math.inf and _has_read(world, one, at, by):
             yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
         if is_of_a_summary(one.request):
             continue
@@ -368,16 +368,28 @@ def _paid_twice(entries: list[Entry]) -> Iterator[str]:
                 yield f"the answer of {event.callback} was paid twice"
 
 
-def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[tuple[str, str], float]]:
-    """When the answer to a turn was in the log; a fork may go back behind it."""
+def _has_read(world: World, one: Asked, at: float, by: str) -> bool:
+    """Whether a worker can know of an answer: it wrote it, or has read the log since; a late entry lands behind its back."""
+    reads = one.process.read_at.get(_key(world, one.place[0]), [])
+    return by == one.process.id or not reads or any(at <= read <= one.at for read in reads)
+
+
+def _key(world: World, saga: str) -> str:
+    return str(next(head.ref for head in world.log.heads() if head.ref.id == saga))
+
+
+def _answered(
+    world: World, saga: str, entries: list[Entry]
+) -> Iterator[tuple[tuple[str, str], tuple[float, str]]]:
+    """When the answer to a turn was in the log, and by which worker; a fork may go back behind it."""
     if any(isinstance(event, Forked) for entry in entries for event in entry.events):
         return
-    tenant = next((head.ref.tenant for head in world.log.heads() if head.ref.id == saga), "")
+    key = _key(world, saga)
     for entry in entries:
-        at = world.written.get((str(SagaRef(tenant, saga)), entry.version), math.inf)
+        at = world.written.get((key, entry.version), math.inf)
         for event in entry.events:
             if isinstance(event, StepSucceeded) and event.item:
-                yield (saga, event.slot), at
+                yield (saga, event.slot), (at, entry.invocation)
 
 
 def is_corrected(message: Message) -> bool:

@@ -55,6 +55,8 @@ class Counter:
                 self.unspoken[slot].remove(token.src)
             else:
                 self.waiting.setdefault(slot, set()).add(token.src)
+        if isinstance(event, ev.UndoBegan):
+            self.waiting = {}  # nothing that was ready begins any more
         if isinstance(event, ev.SagaEnded):
             if event.status == "completed" and not self.is_early:
                 assert not self.waiting, f"ended with {self.waiting} in flight"

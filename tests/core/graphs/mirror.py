@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.core.log import events as ev
-from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import ESCALATE
 from tests.core.graphs.items import DONE
@@ -18,6 +17,9 @@ from tests.core.graphs.plan import Document
 from tests.core.graphs.script import INPUT
 from tests.core.graphs.watched import HANDLER, Watched, code_of, place_of, plain
 from tests.core.graphs.world import World
+
+STOPPED = ".stopped"
+"""The end of the key of a notice that says of a step at work that it is stopped."""
 
 
 class Mirror(Watched):
@@ -56,7 +58,11 @@ class Mirror(Watched):
             self.world.now = getattr(event, "ended_at", now)
             if isinstance(event, ev.SagaEnded):
                 self._check_end(event)
-            if self.expected:
+            if isinstance(event, ev.NoticeDue) and event.notice.key.endswith(STOPPED):
+                # A step was cut off with its invocation, and is stopped, or its saga ends, before it could begin again; or it is
+                # stopped by the end of another, before which this is said.
+                self.stopping.append(slot_of(event.notice.key.partition("/0.")[2].removesuffix(STOPPED)))
+            elif self.expected:
                 kind, slot = self.expected.pop(0)
                 place = slot if getattr(event, "notice", None) else place_of(event, slot[1])
                 place = slot if isinstance(event, ev.Parked) else place
@@ -70,9 +76,6 @@ class Mirror(Watched):
             elif isinstance(event, ev.Resumed):
                 self.world.resume()
                 self.asks = {ask: slot for ask, slot in self.asks.items() if self.is_asked(slot)}
-            elif isinstance(event, ev.NoticeDue) and event.notice.code == UNKNOWN_OUTCOME:
-                # A step was cut off with its invocation, and is stopped, or its saga ends, before it could begin again.
-                self.stopping.append(slot_of(event.notice.key.partition("/0.")[2].removesuffix(".stopped")))
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"unexpected: {event}")
             elif isinstance(event, ev.StepSucceeded) and self._is_late(event):

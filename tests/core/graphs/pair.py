@@ -156,7 +156,9 @@ class Pair:
             if step.events:
                 before = self.state
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})
-                self._check_stopped(before, {*busy, *(outcome.slot for outcome in left[step.taken :])})
+                # The end of an attempt that is delivered again is of no step at work.
+                ended = {outcome.slot for outcome in left[step.taken :]} & self.running
+                self._check_stopped(before, {*busy, *ended})
             taken, left = left[: step.taken], left[step.taken :]
             self.running -= {outcome.slot for outcome in taken}
             asked, handler = cancels_of(step.decision), step.decision.of(StartHandler)

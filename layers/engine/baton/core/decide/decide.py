@@ -118,7 +118,8 @@ class Advance(Struct, frozen=True):
 
     The events include `taken` outcomes, and `rows` must be written with them or not at all. `more`: the entry
     had no room for all that follows; append these events and advance again, `decision` is then only a part.
-    `state` is the state after the events, so that they need not be folded again.
+    `state` is the state after the events, so that they need not be folded again. `room`: the bytes that the
+    entry has left.
     """
 
     events: tuple[ev.Event, ...]
@@ -127,6 +128,13 @@ class Advance(Struct, frozen=True):
     more: bool
     state: State
     rows: tuple[Row, ...] = ()
+    room: int = 0
+
+    def then(self, later: Advance) -> Advance:
+        """Return both in one entry: this one, and a later one that was decided from the state after it."""
+        return replace(
+            later, events=self.events + later.events, taken=self.taken, rows=self.rows + later.rows
+        )
 
 
 def advance(
@@ -159,7 +167,7 @@ def advance(
             if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
             if is_part or decision.is_lacking:
-                return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
+                return Advance(tuple(entry.events), decision, taken, True, entry.state, rows, entry.room)
         try:
             settled = list(settle(program, entry.state, outcome, found))
             if program.has_rounds:
@@ -191,7 +199,8 @@ def advance(
         return Advance((), Decision(commands=missing(needs, questions)), 0, False, state)
     busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
     decision, is_part = entry.follow(busy)
-    return Advance(tuple(entry.events), decision, taken, is_part or taken < len(outcomes), entry.state, rows)
+    more = is_part or taken < len(outcomes)
+    return Advance(tuple(entry.events), decision, taken, more, entry.state, rows, entry.room)
 
 
 def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decision: Decision) -> Decision:

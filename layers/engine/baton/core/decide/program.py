@@ -149,6 +149,8 @@ class Program:
         """The tools whose calls a model may plan: the output of an equal earlier call is reused."""
         self.has_reversible = any(node.has_reversible for node in graph.nodes)
         """True if one of its steps is reversible."""
+        self.has_pure = any(node.has_pure for node in graph.nodes)
+        """True if the ends of some steps may wait for each other before they are written."""
         self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
         """True if the graph starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)

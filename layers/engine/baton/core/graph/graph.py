@@ -14,7 +14,7 @@ import msgspec
 
 from baton.core.conditions.model import Condition
 from baton.core.effects.risk import RiskRule
-from baton.core.effects.toolspec import Approval
+from baton.core.effects.toolspec import PURE, Approval
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import PolicyChange
@@ -310,6 +310,17 @@ class Node(_Part, frozen=True, kw_only=True):
         if parts is None or self.stays:
             return None
         return next((call.undo[tool] for call in parts.calls if tool in call.undo), None)
+
+    @property
+    def is_pure(self) -> bool:
+        """True if a call of the node changes nothing outside, and costs nothing."""
+        return self.effect == PURE and not self.cost and self.callback is None and self.approval is None
+
+    @property
+    def has_pure(self) -> bool:
+        """True if any of the node's work is pure."""
+        parts = self.agent or self.function
+        return self.work.is_pure or (parts is not None and any(call.is_pure for call in parts.calls))
 
     @property
     def has_reversible(self) -> bool:

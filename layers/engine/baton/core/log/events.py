@@ -602,6 +602,11 @@ FORMAT = 1
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan | FunctionBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed | FunctionClosed
 Attempted = StepSucceeded | StepFailed | AttemptFailed | StepInterrupted | CallbackOpened
+QUIET = (
+    *(StepSucceeded, NodePassed, NodeSkipped, NodeAdmitted, JoinFired),
+    *(MapBegan, ItemsBegan, ItemsGathered, MapClosed, FunctionBegan, OperationsBegan, FunctionClosed),
+)
+"""Events that open nothing and tell no one: they may wait for others before they are written."""
 Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
     TurnBegan

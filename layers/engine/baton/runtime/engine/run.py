@@ -382,13 +382,14 @@ class Run(Struct):
     has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
     count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
     be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
-    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `stopped`: slots
-    stopped for the end that it decides now, which may have acted. `cancelled`: children that this invocation
-    has asked to stop, and true if they must take their effects back. `handlers`: failure handlers that it has
-    started, or why one cannot be. `put_off`: until when children wait because their tenant has no room, or
-    those before a fork have not ended. `wants_more`: a step is ready that only another invocation has time
-    for. `began`: by slot, the version of the log at which its last attempt
-    began. `notices`: its notifier, once it has had a notice.
+    costs of stopped steps. `sent`: the number of them in the entry that is being appended. `early`: slots of
+    pure steps that began before the log had what they follow from. `ahead`: outcomes of these in no entry.
+    `is_careful`: the worker before has died. `stopped`: slots stopped for the end that it decides now, which
+    may have acted. `cancelled`: children that this invocation has asked to stop, and true if they must take
+    their effects back. `handlers`: failure handlers that it has started, or why one cannot be. `put_off`:
+    until when children wait because their tenant has no room, or those before a fork have not ended.
+    `wants_more`: a step is ready that only another invocation has time for. `began`: by slot, the version of
+    the log at which its last attempt began. `notices`: its notifier, once it has had a notice.
     """
 
     lease: Lease
@@ -408,6 +409,9 @@ class Run(Struct):
     looks_at: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     sent: int = 0
+    early: set[str] = field(default_factory=set)
+    ahead: list[Outcome] = field(default_factory=list)
+    is_careful: bool = False
     stopped: frozenset[str] = frozenset()
     cancelled: set[tuple[str, bool]] = field(default_factory=set)
     handlers: dict[str, ev.Failure | None] = field(default_factory=dict)
@@ -482,21 +486,18 @@ class Run(Struct):
         *,
         together: bool,
         size: int | None = None,
+        after: Advance | None = None,
     ) -> Advance:
         """Decide from the values in memory.
         With a `size`, use the first outcomes only; the others, and the slots just stopped, count as running.
+        `after`: use the outcomes that are `ahead`, from the state that this leads to.
         """
         busy = self.stopped if size is None else {*self.stopped, *(one.slot for one in self.outcomes[size:])}
-        return advance(
-            self.program,
-            self.history.state,
-            self.outcomes[:size],
-            now,
-            {*self.attempts.busy, *busy} if busy else self.attempts.busy,
-            self.found,
-            bounds,
-            together=together,
-        )
+        state, outcomes = self.history.state, self.outcomes[:size]
+        if after is not None:
+            state, outcomes, bounds = after.state, self.ahead, replace(bounds, entry_bytes=after.room)
+        running = {*self.attempts.busy, *busy} if busy else self.attempts.busy
+        return advance(self.program, state, outcomes, now, running, self.found, bounds, together=together)
 
 
 class Superseded(Exception):

@@ -110,8 +110,7 @@ class StoreRetrier:
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the call's result.
-        A repeated call may have happened before: callers recognise their own writes. A repeated call may have
-        happened before: callers recognise their own writes.
+        A repeated call may have happened before: callers recognise their own writes.
 
         Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
         """

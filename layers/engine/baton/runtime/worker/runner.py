@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.decide import Advance
+from baton.core.decide.decide import Advance, RunStep
 from baton.core.decide.decision import (
     CancelChildren,
     Command,
@@ -28,7 +28,7 @@ from baton.core.decide.decision import (
     StopSteps,
     TendChildren,
 )
-from baton.core.decide.outcomes import refused_rows
+from baton.core.decide.outcomes import Outcome, refused_rows
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
@@ -262,6 +262,8 @@ class Faults:
 
 
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"
+AHEAD_MS = 250
+"""Longest time in milliseconds for which the ends of pure steps wait for each other to share an entry."""
 BLOBS_KEPT = 32
 ANSWERS_KEPT = 256
 
@@ -325,6 +327,7 @@ class Runner:
             program = await self._loader.load(lease, history)
             run = Run(lease, history, program, attempts, self._p.notifier, self._deadline)
             run.looked_at = self._p.clock.now()
+            run.is_careful = bool(history.state.recovery.consecutive_crashes)
             if lease.rested_until is not None:  # only the inbox has woken it: it has started its children
                 run.asked.update(map(run.mark, history.state.children.values()))
             return await self._carry(run)
@@ -419,6 +422,10 @@ class Runner:
             if not advance.events and not advance.more:
                 run.taken_in(advance.decision)
                 return advance.decision
+            goes_on = advance.more
+            if run.program.has_pure and not run.is_careful:
+                advance = await self._run_ahead(run, advance)
+                goes_on = advance.more or bool(run.early)
             try:
                 noted = await self._append(run, advance)
             except RowsRefused as error:
@@ -426,7 +433,7 @@ class Runner:
                 run.outcomes[: len(taken)] = [refused_rows(one, str(error)) for one in taken]
                 together = False  # so that no step pays for another one's rows
                 continue
-            if noted is False and not advance.more:
+            if noted is False and not goes_on:
                 return advance.decision
             is_over = self._deadline.is_spent(self._p.clock.now())
             if noted is not None and advance.more and not run.outcomes and is_over:
@@ -446,13 +453,52 @@ class Runner:
         run.sent = advance.taken
         if facts and not await self._log.append(run.lease, run.history, facts, advance.rows, after):
             run.sent, run.stopped = 0, frozenset()
+            await self._forget_early(run)
             await self._log.catch_up(run)
             return None
         run.sent, run.outcomes = 0, run.outcomes[advance.taken :]
+        if run.early:
+            run.outcomes += run.ahead
+            run.early, run.ahead = set(), []
         if open_before or failing_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
             await self._mended(run, failing_before)
         return run.notices is not None and run.notices.noted(facts)
+
+    async def _run_ahead(self, run: Run, advance: Advance) -> Advance:
+        """Run the pure steps that follow from an entry before it is written, and return it with their ends.
+
+        It waits no more than `AHEAD_MS` for them; a step that takes longer goes on beside the append.
+        An entry with the end of any other step does not wait.
+        """
+        if run.attempts.slots or not all(_is_pure(run, one) for one in run.outcomes):
+            return advance
+        until = self._p.clock.now() + AHEAD_MS
+        while (steps := _pure_next(advance)) is not None and self._p.clock.now() < until:
+            if steps:
+                trace = self._p.traceparent(advance.state.origin.traceparent)
+                run.attempts.start(advance.state, steps, trace)
+                run.early.update(run.attempts.slots)
+                run.began.update((step.slot, run.history.state.version) for step in steps)
+            if not run.attempts.slots:
+                break
+            await run.attempts.wait(until)
+            self._log.check_lease(run.lease)
+            run.ahead = run.attempts.collect(advance.state)
+            if not run.ahead or not all(map(_is_plain, run.ahead)):
+                break
+            later = await self._advance(run, together=True, after=advance)
+            if later.taken < len(run.ahead) or (later.state.ended is not None and run.attempts.unpaid):
+                break
+            advance, run.ahead = advance.then(later), []
+        return advance
+
+    async def _forget_early(self, run: Run) -> None:
+        """Stop the steps that ran ahead of an entry that is not in the log, and drop their outcomes."""
+        if run.early:
+            left = await run.attempts.abort(slots) if (slots := run.early & run.attempts.slots) else []
+            run.outcomes += spent_by([*run.ahead, *left])
+            run.early, run.ahead = set(), []
 
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
         """Resolve the incidents of defects that a deploy of other code has mended."""
@@ -463,13 +509,13 @@ class Runner:
         if slots and (run.history.state.failure is None or any(Slot.parse(slot).scope for slot in slots)):
             await _resolve_incidents(self._p, run, slots)
 
-    async def _advance(self, run: Run, together: bool) -> Advance:
+    async def _advance(self, run: Run, together: bool, after: Advance | None = None) -> Advance:
         """Decide from the values in memory. Values and answers of conditions that the decision lacks are
         fetched until it is complete.
 
         A saga about to end stops the attempts that it no longer needs, and decides again: nothing may follow
         an end, so they report their costs before it. They count as running in that entry, for they may have
-        acted.
+        acted. `after`: decide by the outcomes of the steps that run ahead of the log.
         """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
@@ -477,9 +523,9 @@ class Runner:
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together)
+            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together, after=after)
             if not advance.decision.is_lacking:
-                if advance.state.ended is None or not run.attempts.unpaid:
+                if after is not None or advance.state.ended is None or not run.attempts.unpaid:
                     return advance
                 run.stopped = frozenset(run.attempts.slots)
                 run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
@@ -530,6 +576,33 @@ class Runner:
             raise CorruptLog(
                 f"{run.lease.ref}: wake {head.pending_wake} was left, but the log ends before it"
             )
+
+
+def _is_plain(outcome: Outcome) -> bool:
+    return not (outcome.why or outcome.cost or outcome.usage or outcome.notices)
+
+
+def _is_pure(run: Run, outcome: Outcome) -> bool:
+    """Return true if nothing is lost when the log does not get the outcome: the step runs again."""
+    state = run.history.state
+    if not _is_plain(outcome) or outcome.slot not in state.tokens:
+        return False
+    node = run.program.node_at(state, outcome.slot)
+    return node.is_pure and outcome.tool in {"", node.tool}
+
+
+def _pure_next(advance: Advance) -> tuple[RunStep, ...] | None:
+    """Return the pure steps to run next; None if anything else is to be done."""
+    if advance.more or advance.rows or not all(isinstance(event, ev.QUIET) for event in advance.events):
+        return None
+    commands = advance.decision.commands
+    if not commands:
+        return ()
+    run = commands[0]
+    if len(commands) > 1 or not isinstance(run, RunSteps):
+        return None
+    is_pure = all(step.node.is_pure and step.way is None and not step.hooks for step in run.steps)
+    return run.steps if is_pure else None
 
 
 async def _resolve_incidents(scope: InvocationScope, run: Run, slots: Collection[str]) -> None:
