@@ -10,10 +10,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from baton.adapters.clock import SystemClock
 from baton.core.conditions.document import example_of
 from baton.core.expressions import nearest, with_hint
 from baton.core.log.slots import Slot
@@ -21,15 +22,25 @@ from baton.core.models.messages import request_bytes, wire_names
 from baton.core.models.usage import MODEL, Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
+from baton.runtime.invocation.context import inline
 from baton.testing.loop import VirtualLoop
 from baton.testing.operations import FunctionNodes, is_label, own_name
+from baton.testing.pytest_plugin import variable
 
+if TYPE_CHECKING:
+    from baton.adapters.models.deployed import DeployedModels
+
+REAL = "real"
+"""In place of a script: the node asks its own model."""
+OPENAI = "https://api.openai.com/v1"
+ANSWER_MS = 300_000
+"""Milliseconds of the machine's clock that a real model has for an answer."""
 Script = Callable[[ModelRequest], Any]
 PRICE = Price(input=1_000_000, output=10_000_000)  # of any model: $1 and $10 for a million tokens
 _BYTES = 4  # of a token, about
 _MOST = 64  # calls of one answer
 _REFUSED = "too_many_calls"
-_HOW = "a list of answers, one after the other; a function of the request; every_tool_once(); or one answer for all"
+_HOW = 'a list of answers, one after the other; a function of the request; every_tool_once(); one answer for all; or "real"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,7 @@ class ScriptedModels:
         self._names: Mapping[str, Mapping[str, str]] = {}
         self._wrong: BaseException | None = None
         self._handed: dict[str, ModelRequest] = {}
+        self._real: DeployedModels | None = None
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
         """Read the scripts. Raises `ValueError` for nodes without one. `nodes`: the tools of each."""
@@ -170,13 +182,18 @@ class ScriptedModels:
                 f'write run(…, models={{"{missing[0]}": …}}): {_HOW}'
             )
         self._names = {node: _names(nodes.get(node, ())) for node in models}
-        self._scripts = {node: _script(node, said, self._names[node]) for node, said in models.items()}
+        scripts = {node: said for node, said in models.items() if said != REAL}
+        self._scripts = {node: _script(node, said, self._names[node]) for node, said in scripts.items()}
+        if len(scripts) < len(models):
+            self._real = real_models()
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         """Answer as the port specifies."""
         # A request's key is made of its saga, its slot and the attempt.
         slot = request.key.split("/")[2]
         node = self._functions.named(self._scripts, slot) or Slot.parse(slot).node
+        if node in self._names and node not in self._scripts:
+            return await self._ask(request)
         try:
             if node not in self._scripts:
                 name = own_name(Slot.parse(slot).item) if node in self._functions.nodes else node
@@ -193,6 +210,16 @@ class ScriptedModels:
             # It is about the test: `check` raises it once the worker is done.
             self._wrong = self._wrong or error
             raise StepFailure("bad_request", f"the script of the test: {error!r}", kind="permanent") from None
+
+    async def _ask(self, request: ModelRequest) -> ModelAnswer:
+        """Ask the model itself. Virtual time passes as on the clock."""
+        assert self._real is not None, "a node without a script has it"
+        clock, loop = SystemClock(), asyncio.get_running_loop()
+        with loop.asking() if isinstance(loop, VirtualLoop) else nullcontext():
+            try:
+                return await self._real.answer(replace(request, until=clock.now() + ANSWER_MS))
+            finally:  # an idle connection would let time pass as on the clock afterwards
+                await self._real.aclose()
 
     async def submit(self, request: ModelRequest) -> str:
         """Submit as the port specifies. The answer is available immediately."""
@@ -214,12 +241,38 @@ class ScriptedModels:
 
     def price(self, model: str) -> Price | None:
         """Return the price as the port specifies."""
-        return PRICE
+        return (self._real.price(model) if self._real is not None else None) or PRICE
 
     def check(self) -> None:
         """Raise the errors of scripts, except failures of steps."""
         if self._wrong is not None:
             raise self._wrong
+
+
+def real_models() -> DeployedModels:
+    """Return the models of the environment: those of `BATON_MODEL_PROFILES`, or of `OPENAI_BASE_URL`.
+
+    Raises `ValueError` without a credential.
+    """
+    from baton.adapters.credentials import Credentials, VariableSecrets
+    from baton.adapters.models.deployed import DeployedModels
+    from baton.adapters.models.profiles import Profiles
+
+    text = variable("BATON_MODEL_PROFILES") or f"openai={variable('OPENAI_BASE_URL') or OPENAI}"
+    profiles = Profiles(text)
+
+    def name_of(profile: str) -> str:
+        return "OPENAI_API_KEY" if profile == "openai" else f"BATON_MODEL_KEY_{profile.upper()}"
+
+    def key_of(profile: str) -> str:
+        return variable(f"BATON_MODEL_KEY_{profile.upper()}") or variable(name_of(profile))
+
+    for profile in map(profiles.named, profiles.names()):
+        if not key_of(profile.name) and not profile.is_private:
+            raise ValueError(f'models="real" asks {profile.host}, and {name_of(profile.name)} is not set')
+    clock = SystemClock()
+    credentials = Credentials(VariableSecrets(key_of, name_of), clock, inline, "the model profile")
+    return DeployedModels(profiles, credentials, clock, inline)
 
 
 def _names(tools: Collection[str]) -> Mapping[str, str]:

@@ -90,7 +90,7 @@ def run(
     models: answers to agents and `model` nodes, in child sagas too: a list of answers in order, a function of
     the request, `every_tool_once()`, or one answer for all requests; by node if there are several. An answer
     is a text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a
-    `ModelAnswer`.
+    `ModelAnswer`. "real": the node asks its own model, of the profiles and with the key of the environment.
     stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
     result must be one that the tool could return.
     kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of

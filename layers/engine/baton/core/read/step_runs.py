@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from baton.core.decide.context import FetchedValues, LackingError
+from baton.core.decide.context import FetchedValues
 from baton.core.decide.decision import DecisionBuilder, activation
 from baton.core.decide.program import Program
 from baton.core.expressions import iso
@@ -34,6 +34,7 @@ from baton.core.read.story import (
     ASKING,
     CHILD,
     HELD,
+    READY,
     RETRYING,
     RUNNING,
     WAITING,
@@ -126,10 +127,6 @@ def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -
         return None  # an inverse gets what the undone step has left
     try:
         given = DecisionBuilder(program, state, 0, (), found).arguments(activation(program, state, slot))
-    except LackingError as error:
-        if error.needs:
-            raise
-        return None
     except (UnfitError, KeyError, AssertionError):  # it was not to be called any more
         return None
     if failing is not None and failing.arguments and isinstance(given, Mapping):
@@ -137,7 +134,7 @@ def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -
     return visible_arguments(given)
 
 
-UNSETTLED = frozenset({RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD})
+UNSETTLED = frozenset({READY, RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD})
 
 
 def open_slots(story: Story, name: str = "") -> list[str]:

@@ -357,6 +357,8 @@ class Queries:
                         views.append(run_view(story.program, run, found))
                     break
                 except LackingError as error:
+                    if not error.needs:
+                        raise
                     for ref in error.needs:
                         is_too_much = len(blobs) >= MOST_INPUTS
                         blobs[ref] = None if is_too_much else await self._content(Value(ref=ref))
