@@ -10,14 +10,8 @@ from msgspec import UNSET
 from baton.core.decide.context import FetchedValues, LackingError
 from baton.core.failures.policy import PolicyChange
 from baton.core.log.folding.forks import lineage_to
-from baton.core.read.explain import (
-    StepRun,
-    explain,
-    open_run,
-    open_slots,
-    page_of_runs,
-    run_view,
-)
+from baton.core.read.explain import explain
+from baton.core.read.step_runs import StepRun, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import Story
 from tests.core.build import Saga, done, failed, program, task, wait
 from tests.core.failing import answer, broken, schedule

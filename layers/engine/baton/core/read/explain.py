@@ -261,8 +261,11 @@ def explain(
     function, or its item. `about`: fields about the saga. Raises `NotFound` with the nearest name.
     """
     if name not in story.program.nodes and (place := _operation(story, name)) is not None:
-        kind, shown = story.program.nodes[place.node].kind, [_of_operation(story, place)]
-        return Explanation(**about, node=place.node, kind=kind, iterations=shown, left_out=0)
+        kind = story.program.nodes[place.node].kind
+        its = [one for one in runs.get(slot_of(place.node, place.iteration), ()) if one.item == place.item]
+        return Explanation(
+            **about, node=place.node, kind=kind, iterations=[_of_operation(story, place, its)], left_out=0
+        )
     shown = rounds_of(story, name, room, runs)
     return Explanation(
         **about,
@@ -306,7 +309,7 @@ def _operation(story: Story, name: str) -> Place | None:
     return next(found, None)
 
 
-def _of_operation(story: Story, place: Place) -> ExplainedRound:
+def _of_operation(story: Story, place: Place, runs: Sequence[StepRun]) -> ExplainedRound:
     end = place.end
     return ExplainedRound(
         iteration=list(place.iteration),
@@ -315,6 +318,7 @@ def _of_operation(story: Story, place: Place) -> ExplainedRound:
         text=place_text(story, place.slot),
         edges=[],
         attempts=attempts_view(place),
+        runs=_some_runs(runs),
         items=[],
         causes=[],
         causes_left_out=0,
