@@ -319,6 +319,7 @@ def _of_operation(story: Story, place: Place, runs: Sequence[StepRun]) -> Explai
         edges=[],
         attempts=attempts_view(place),
         runs=_some_runs(runs),
+        units=units_view([place]),
         items=[],
         causes=[],
         causes_left_out=0,
