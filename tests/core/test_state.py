@@ -28,6 +28,7 @@ from baton.core.log.state import (
     group_of,
     status_of,
 )
+from baton.core.log.work import Journal
 from tests.core.build import PROPERTY, Saga, chain, child, done, of_struct, program, task, wait
 
 # ---- status ----------------------------------------------------------------------------------------------------
@@ -114,6 +115,7 @@ def busy() -> State:
         closed={"b": ("w",)},
         approved={"b": ("digest", "other")},
         items={"c#a": ev.Value(v=1), "c#b": None},
+        journals={"c": Journal(head=3, units=2, size=9)},
         made={"d": MadeCall("c#a", ev.Value(v=1))},
         admitted=("c",),
         begun={"b": 7},

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from baton import Context, tool
 from baton.adapters.clock import SystemClock
 from baton.adapters.memory.people import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker
@@ -25,6 +26,7 @@ from baton.runtime.invocation.context import Invocation, inline
 from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.loop import CountedEntropy
+from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from baton.tools.processes.pool import Helpers
 from baton.tools.standard import load_app
@@ -212,3 +214,53 @@ def test_a_saga_goes_on_after_the_last_unit_when_its_helper_process_is_killed(
     assert lines(file) == ["a", "b", "b", "c"]
     keys = set(file.read_text().splitlines())
     assert len(keys) == 3, "the unit that is repeated has the same key"
+
+
+def test_a_plain_function_in_a_thread_records_its_units_in_the_loop_of_the_worker() -> None:
+    registry = Registry()
+
+    @tool("threaded", effect="pure", registry=registry)
+    def threaded(context: Context) -> list[int]:
+        return [context.once_sync(name, len, name) for name in ("a", "bb")]
+
+    async def both() -> None:
+        log, performer = Log(), ToolPerformer(registry)
+        assert await performer.perform("threaded", {}, log.context()) == [1, 2]
+        assert log.names == ["a", "bb"]
+        assert await performer.perform("threaded", {}, log.context()) == [1, 2]
+        assert log.names == ["a", "bb"]
+
+    run(both())
+
+
+async def _answers() -> int:
+    return 1
+
+
+def test_the_two_methods_are_not_mistaken_for_each_other() -> None:
+    registry = Registry()
+
+    @tool("blocks", registry=registry)
+    async def blocks(context: Context) -> None:
+        context.once_sync("a", len, "a")
+
+    @tool("waits", effect="pure", registry=registry)
+    def waits(context: Context) -> None:
+        context.once_sync("a", _answers)  # type: ignore[unused-coroutine]  # that is the mistake
+
+    async def both() -> None:
+        for name in ("blocks", "waits"):
+            log = Log()
+            with pytest.raises(StepFailure) as caught:
+                await ToolPerformer(registry).perform(name, {}, log.context())
+            assert (caught.value.code, log.names) == ("tool_defect", [])
+
+    run(both())
+
+
+def test_a_context_outside_of_a_saga_has_no_journal() -> None:
+    async def alone() -> None:
+        with pytest.raises(StepFailure):
+            await StepContext(saga="s", tenant="t", user="u", node="n").once("a", len, "a")
+
+    run(alone())

@@ -43,7 +43,7 @@ from baton.core.log.state import (
     Used,
 )
 from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
-from baton.core.log.work import Callback, Question, Wait
+from baton.core.log.work import Callback, Journal, Question, Wait
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ PARTS = (
     *(Failing, Held, History, Alternative, Ask, Notice, Blamed),
     *(Question, Option, Takeover, Escalation, Shown, Callback, Response, Paused),
     *(Agent, Turn, Transcribed, Progress),
-    *(Map, Replanning, MadeCall),
+    *(Map, Replanning, MadeCall, Journal),
     *(RunningFunction, AskedOperation, Heard),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
