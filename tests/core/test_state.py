@@ -119,6 +119,7 @@ def busy() -> State:
         made={"d": MadeCall("c#a", ev.Value(v=1))},
         admitted=("c",),
         begun={"b": 7},
+        pinned="1.2.3",
         first_started_at={"b": 8},
         recovery=Recovery(epoch=saga.state.recovery.epoch, possibly_running=("b",)),
         origin=msgspec.structs.replace(saga.state.origin, scope="s0/a"),
