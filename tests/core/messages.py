@@ -69,6 +69,7 @@ TOOLS: Mapping[str, ToolSpec] = {
         replace(_tool("seat-guests", guests=_NUMBER), calls=("release",)),
         _once("slow", timeout_ms=3_600_000),
         _once("mute", sees_key=False),
+        replace(tool_spec("deaf"), sees_key=False),
         _once("remind", key=KeyRule(strategy="saga")),
         _once("pay.by", instead_of=("charge",)),
         _once("vault.empty", requires_approval=True),

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from baton.core.documents.schema import document_schema, unwrap_descriptions
 from baton.core.read import answers as shared
-from baton.core.read import costs, definition_views, explain, places, views
+from baton.core.read import costs, definition_views, explain, places, step_runs, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.runtime.requests import answers as people
@@ -32,6 +32,7 @@ _FILES = (
     costs,
     definition_views,
     explain,
+    step_runs,
     lists,
     operators,
     people,

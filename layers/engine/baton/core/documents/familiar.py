@@ -60,7 +60,7 @@ _NODE = Words(
         "next then go_to to transition transitions downstream on_success": OTHER_END,
         **{word: said for kind in NODE_TYPES for word, said in kind.advice.items()},
         "type kind": f"leave it out: {_KINDS} each say what the node is",
-        "name id key": "leave it out: the key above is the node's name",
+        "name id": "leave it out: the key above is the node's name",
         "output outputs result results": (
             "leave it out: what a tool returns is there as `${ctx.NODE.output}`, and `value` makes another"
         ),
@@ -255,7 +255,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {"map": MapModel, "join": JoinModel, "lo
 
 def existing_part(location: Sequence[Any], document: Any) -> list[Any]:
     """Return as much of a location as the document has: `join: 0` has no `wait_for` in it.
-    A missing key counts as had. A missing key is had, too.
+    A missing key counts as had.
 
     A place in a list is none where one thing stands for a list of it.
     """
