@@ -89,7 +89,9 @@ _THROTTLED = frozenset({
 # again: it is throttled.
 _CONDITION_FAILED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed"})
 _CANCELLED_FOR_NOW = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-_MISSING = ("NoSuchKey", "ResourceNotFoundException")  # S3's, and Lambda's
+_MISSING = "NoSuchKey"
+_NO_FUNCTION = "ResourceNotFoundException"  # of a table or a secret it is a mistake of the deployment
+_OF_FUNCTIONS = ("Invoke", "DeleteAlias", "DeleteFunction")
 _TOO_MANY_REQUESTS = 429
 _SERVER_FAULT = 500
 
@@ -138,7 +140,7 @@ def translated(invalid: type[Exception] | None = None) -> Iterator[None]:
         if invalid is not None and (code == "ValidationException" or "ValidationError" in why):
             said = "; ".join(reason["Message"] for reason in reasons if reason.get("Message"))
             raise invalid(said or str(error)) from error
-        if code in _MISSING:
+        if code == _MISSING or (code == _NO_FUNCTION and error.operation_name in _OF_FUNCTIONS):
             raise Missing(str(error)) from error
         if code in _THROTTLED or status == _TOO_MANY_REQUESTS:
             raise Throttled(str(error)) from error
