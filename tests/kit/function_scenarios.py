@@ -99,7 +99,6 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
     async def with_children(context: WorkflowContext) -> dict[str, Any]:
         """Children, one of which takes too long and is left."""
         first = await context.call("chain", {"n": 10})
-        await context.start("chain", {"n": 30})
         other = context.call("slow")
         more = [*await asyncio.gather(context.call("chain", {"n": 20}), context.step("work", 3))]
         try:
@@ -125,7 +124,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
 
     @workflow("promises", registry=registry)
     async def promises(context: WorkflowContext) -> dict[str, Any]:
-        """Callbacks of its own: reported at once and with signs of life, never, and with a failure."""
+        """Callbacks of its own: reported at once and with signs of life, never, and with a failure; and a saga that goes on alone."""
 
         async def told(job: str) -> Any:
             made = context.callback(timeout="10m", heartbeat="10s" if job in ("lively", "silent") else None)
@@ -137,6 +136,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
             except StepFailure as failure:
                 return failure.code
 
+        await context.start("chain", {"n": 30})
         jobs = ("quick", "lively", "silent", "broken")
         return dict(zip(jobs, await context.map(told, jobs), strict=True))
 
@@ -180,6 +180,7 @@ async def with_children(world: World, *, start: Any, patiently: Any) -> str:
 
 async def promises(world: World, *, start: Any, patiently: Any) -> str:
     """A function whose tokens others have."""
+    await patiently(world, lambda service: service.register(chain_of(2), json_only=False))
     saga = await _begin(world, "promises", {}, start)
     await carry_out(world, saga, partial(patiently, world))
     return saga
