@@ -55,3 +55,8 @@ def test_what_is_written_together_fits_a_store_with_small_items() -> None:
     assert Limits().within(400 * 1_024) == Limits()
     assert Limits().within(200_000) == Limits(entry_bytes=100_000)
     assert Limits().within(20_000) == Limits(entry_bytes=10_000, snapshot_blob_bytes=10_000)
+
+
+def test_a_saga_of_a_function_stays_with_a_build_where_the_deployment_pins_code() -> None:
+    assert Limits(build="b1", function_code="pinned").pins == "b1"
+    assert Limits(build="b1").pins == ""
