@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import Any
 
@@ -291,6 +290,8 @@ def versions(stack: str, delete: bool, as_json: bool) -> None:
     Looks at each open saga of all tenants, with your AWS credentials. With --delete: deletes versions with
     which none stays, and lists these. With --json: {"versions": [{"build", "version", "sagas", "kept"}, …]}.
     """
+    import asyncio
+
     from baton.wiring import look_at_builds
 
     try:

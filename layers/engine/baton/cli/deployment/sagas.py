@@ -36,7 +36,6 @@ from baton.client.connection import (
     local_logs,
 )
 from baton.client.exits import REFUSED, USAGE, CommandFailed, Interrupted
-from baton.core.log.state import FINISHED
 from baton.words.text import plain
 
 if TYPE_CHECKING:
@@ -308,6 +307,7 @@ def logs(
     credentials, which need the permission logs:FilterLogEvents.
     """
     from baton.client import transport
+    from baton.core.log.state import FINISHED
     from baton.words.text import epoch_ms
 
     connection = shared.connection()

@@ -1,4 +1,4 @@
-"""Attempts of a saga at its steps, with their inputs and outputs: computed from the log and the graph, not stored."""
+"""Attempts at steps of a saga, with inputs and outputs that are computed from the log and the graph."""
 
 from __future__ import annotations
 
