@@ -15,6 +15,7 @@ from baton.core.read.step_runs import StepRun, open_run, open_slots, page_of_run
 from baton.core.read.story import Story
 from tests.core.build import Saga, done, failed, program, task, wait
 from tests.core.failing import answer, broken, schedule
+from tests.core.nodes.thinking import answered, call, thinking
 from tests.core.strategies import ASK_USER, ROLLBACK
 from tests.core.test_undoing import undoable
 from tests.core.told import ROOM
@@ -180,3 +181,12 @@ def test_the_next_attempt_has_the_arguments_that_an_answer_changed() -> None:
     answer(saga, "retry", arguments={"n": 9})
     saga.go()
     assert open_run(saga.program, saga.state, "a", NOTHING).input == {"n": 9, "m": 2}
+
+
+def test_a_turn_of_an_agent_has_its_tools_and_its_calls_have_their_arguments() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(done("a#t1-0", {"found": 1}))
+    turn, look = views(saga)
+    assert (turn.item, turn.input) == ("t1", {"tools": ["look", "pay", "roll"]})
+    assert (look.item, look.input) == ("t1-0", {"n": 1})

@@ -97,6 +97,8 @@ class AgentKind(TaskKind):
             work = context.state.open[at.place.owner]
             assert isinstance(work, Agent), "nothing else has items"
             raise UnfitError(_not_allowed(at.node.agent, work.calls[at.place.item]))
+        if is_turn(at.place.item):
+            return {}  # its conversation is what it is given
         turn, index = place_of(at.place.item)
         answer = context.state.items[at.place.child(turn_item(turn)).text]
         assert answer is not None, "its calls begin behind it"
