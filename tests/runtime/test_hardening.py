@@ -243,8 +243,8 @@ async def test_a_yield_is_taken_up_at_once_by_a_worker_whose_clock_is_behind() -
     world = World.start()
     real = world.process
 
-    def process(role: str) -> Any:
-        made = real(role)
+    def process(role: str, *more: Any) -> Any:
+        made = real(role, *more)
         made.clock.skew = -400 if role == "worker" and len(world.invocations) % 2 else 0
         return made
 
@@ -263,8 +263,8 @@ async def test_one_store_call_that_hangs_costs_only_its_own_saga() -> None:
     sagas = [(await world.service().start("chain", {"n": 0}, str(i)))[0]["id"] for i in range(3)]
     real = world.process
 
-    def process(role: str) -> Any:
-        made = real(role)
+    def process(role: str, *more: Any) -> Any:
+        made = real(role, *more)
         offload = made.offload
 
         async def hanging(function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -51,8 +51,8 @@ def set_clocks(world: World, *skews: int) -> None:
     """The clocks of the workers that are born from now on, one after the other, and of all others none."""
     real, ahead = world.process, _then_none(skews)
 
-    def process(role: str) -> Process:
-        born = real(role)
+    def process(role: str, *more: str) -> Process:
+        born = real(role, *more)
         born.clock.skew = next(ahead) if role == "worker" else 0
         return born
 

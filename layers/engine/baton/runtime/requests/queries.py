@@ -232,7 +232,11 @@ class Queries:
         output = state.ended.output if state.ended else Value()
         view = saga_view(state, opened.program, self._engine.tools)
         view.result, view.large_result = await self._shown(output)
-        view.input, view.large_input = await self._shown(state.origin.input)
+        given = state.origin.input
+        try:
+            view.input, view.large_input = await self._shown(given)
+        except CorruptLog:  # the view of a saga whose blob is gone is what a person needs
+            view.input, view.large_input = None, LargeValue(ref=given.ref, size=given.size)
         view.workflow_version = await self._version_of(state)
         await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
         return view
