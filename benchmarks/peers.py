@@ -144,7 +144,7 @@ def _dbos(what: str, length: int, folder: str = "") -> tuple[float, float]:
 
 
 def _apart(name: str, *arguments: str, python: str = sys.executable) -> Any:
-    """What a function of this file returns in a process of its own."""
+    """Return the result of a function of this file, run in a process of its own."""
     done = subprocess.run(
         [python, "-m", "benchmarks.peers", name, *arguments], check=True, capture_output=True, text=True
     )

@@ -416,7 +416,7 @@ def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...
 
 
 def _unit(slot: str, at: int) -> Outcome:
-    """What a tool has done that goes on."""
+    """Return the outcome of an attempt that goes on: one unit of its work is done."""
     unit = ev.UnitRecorded(
         **Slot.parse(slot).fields, name="unit", key="k", output=ev.Value(v=1), size=1, at=at
     )

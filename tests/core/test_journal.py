@@ -22,7 +22,7 @@ LARGE = ev.Value(ref="cas://sha256/" + "a" * 64, size=9_000)
 
 
 def unit(slot: str, name: str, attempt: int = 1, output: ev.Value | None = None) -> Outcome:
-    """What a tool has done that goes on."""
+    """Return the outcome of an attempt that goes on: one unit of its work is done."""
     value = output or ev.Value(v=f"{name} is done")
     place, key = Slot.parse(slot).fields, f"{slot}/{name}"
     event = ev.UnitRecorded(**place, name=name, key=key, output=value, size=10, at=T0)

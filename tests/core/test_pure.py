@@ -1,4 +1,4 @@
-"""What the core says of pure steps, and of entries that hold several of them."""
+"""Pure steps in the core, and entries that hold several of them."""
 
 from __future__ import annotations
 

@@ -142,5 +142,5 @@ def _written(world: World, saga: str, entry: Entry) -> float:
 
 
 def _is_sure(act: UnitDone) -> bool:
-    """Whether its process could know that it was too late: one that stood still could not."""
+    """Return true if its process could know that it was too late: one that stood still could not."""
     return act.process is None or not act.process.is_frozen

@@ -112,7 +112,7 @@ def _held(answer: BudgetAnswer) -> int:
 
 
 def _is_of_money(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether a request is about what is spent: places of questions have accounts, too."""
+    """Return true for a request about what is spent: places of questions have accounts, too."""
     return name == "move" and not (isinstance(args[0], Account) and args[0].day == PLACES_DAY)
 
 

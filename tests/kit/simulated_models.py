@@ -369,7 +369,7 @@ def _paid_twice(entries: list[Entry]) -> Iterator[str]:
 
 
 def _has_read(world: World, one: Asked, at: float, by: str) -> bool:
-    """Whether a worker can know of an answer: it wrote it, or has read the log since; a late entry lands behind its back."""
+    """Return true if a worker can know of an answer: it wrote it, or has read the log since. A late entry lands behind its back."""
     reads = one.process.read_at.get(_key(world, one.place[0]), [])
     return by == one.process.id or not reads or any(at <= read <= one.at for read in reads)
 

@@ -67,7 +67,7 @@ class Versioned(World):
         return began and not any(isinstance(one, ev.SagaEnded | ev.Parked) for one in events)
 
     async def delete_drained(self) -> None:
-        """What `baton versions --delete` does."""
+        """Delete drained builds, as `baton versions --delete` does."""
         process = self.process("operator")
         keeper = BuildKeeper(self.log, self, process.clock, process.offload)
         with suppress(Crash, EngineFault):
