@@ -180,6 +180,19 @@ nodes:
     assert len(app.calls) == 4
 
 
+@pytest.mark.parametrize("fate", ["hang", "late"])
+def test_a_cost_is_kept_where_the_entry_before_it_gets_no_answer(app: Application, fate: str) -> None:
+    document = """
+name: chain
+nodes:
+  a: {tool: add, with: {n: 1}}
+  b: {tool: costs, with: {n: 5}, after: a}
+"""
+    found = run(app, document, tuple(("write", write, fate) for write in (10, 11)))
+    assert app.calls.count(5) == 2, "it ran ahead of an entry that did not come"
+    assert sum(getattr(event, "cost", 0) for event in found.events) == 2 * 10_000
+
+
 def test_the_steps_of_a_function_share_an_entry(app: Application) -> None:
     @workflow("sums", registry=app.registry)
     async def sums(context: WorkflowContext) -> int:

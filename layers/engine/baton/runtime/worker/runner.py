@@ -230,7 +230,7 @@ class Faults:
             before = run.history.unanswered
             if before is not None and await self._log.put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
-            run.outcomes = [*rescued, *run.outcomes]
+            run.outcomes = [*rescued, *run.outcomes, *spent_by(run.ahead)]
             size = len(run.outcomes)
             while run.outcomes:
                 advance, appended = (
