@@ -492,4 +492,4 @@ def _lacked(state: State, slot: str) -> int:
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or graph.costs
+    return bool(state.money.spent) or graph.costs or any(one.may_cost for one in state.open.values())
