@@ -115,7 +115,7 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
     return [
         (slot, child)
         for slot, child in state.children.items()
-        if (child.undoable or not child.status) and not program.nodes[Slot.parse(slot).node].stays
+        if child.may_undo and not program.nodes[Slot.parse(slot).node].stays
     ]
 
 

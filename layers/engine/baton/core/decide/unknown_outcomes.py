@@ -126,7 +126,7 @@ def has_effects(state: State, but: str) -> bool:
 
     `but`: the slot of a child that does not count.
     """
-    return state.undo.is_left or bool(state.children.keys() - {but})
+    return state.undo.is_left or any(one.may_undo for slot, one in state.children.items() if slot != but)
 
 
 def may_revert(program: Program, state: State) -> bool:
