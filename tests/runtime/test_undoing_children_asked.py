@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.log.events import CancelRequested, ChildUndone, Forked
+from baton.core.limits import Limits
+from baton.core.log.events import CancelRequested, ChildReported, ChildUndone, Forked
 from baton.core.log.state import State
 from baton.runtime.worker.children import _is_asked
 from baton.runtime.worker.undo_children import _next
@@ -136,3 +137,18 @@ async def test_a_child_counts_as_undone_if_it_has_undone_something(child: str, u
     nodes = "a: {tool: trip.book, with: {what: hotel}}, b: {workflow: child}, c: {tool: trip.fail, with: {after: 5}, after: a}"
     view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
     assert (view["status"], report(view)["undone"]) == ("rolled_back", undone)
+
+
+PICKY = "name: child\ninput: {type: object, required: [n]}\nnodes: {x: {tool: trip.book, with: {what: car}}}"
+
+
+async def test_a_child_that_can_never_start_has_nothing_to_undo() -> None:
+    """Its tenant is full when it is opened, so that nothing has refused its input before the saga fails."""
+    world = World.start(limits=Limits(tenant_sagas=1))
+    add_ledger(world, ledger := Ledger())
+    await world.service().register(PICKY, json_only=False)
+    nodes = "a: {tool: trip.book, with: {what: hotel}}, b: {workflow: child, after: a}, c: {tool: trip.fail, with: {after: 1}, after: a}"
+    view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
+    assert (view["status"], report(view)["undone"], ledger.in_force) == ("rolled_back", 1, {})
+    reports = [event for event in world.events(view["id"]) if isinstance(event, ChildReported)]
+    assert [(one.status, one.failure is not None) for one in reports] == [("failed", True)]

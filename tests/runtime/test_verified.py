@@ -192,7 +192,7 @@ async def test_a_defect_that_was_looked_at_is_a_defect_still(effect: str) -> Non
 
 async def test_a_verify_that_hangs_in_every_invocation_of_a_stopping_saga_is_given_up() -> None:
     world = World.start()
-    add_ledger(world, ledger := Ledger())
+    add_ledger(world, Ledger())
     looked: list[str] = []
 
     @tool("trip.wire", effect="once", verify="trip.wired", undo="trip.cancel", registry=world.registry)
