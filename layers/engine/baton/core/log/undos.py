@@ -261,7 +261,8 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
 class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
     """A child saga has undone its effects, or (`failure`) not all of them.
 
-    `cost`: the cost of the undoing, in micro-dollars. `nothing`: the child had nothing to undo.
+    `cost`: the cost of the undoing, in micro-dollars; of a child that was cancelled for it, all that it has
+    spent. `nothing`: the child had nothing to undo.
     """
 
     child: str
