@@ -195,7 +195,7 @@ def member_notice(state: State, slot: str, failure: ev.Failure, now: int) -> ev.
             "Look; a rollback calls it once more, with the same key"
         )
         return replace(notice, key=f"{notice.key}.unsure", message=text)
-    if len(undo.failed) >= NAMED_IN_STATE or undo.set_aside:
+    if len(undo.failed) >= NAMED_IN_STATE:
         return None
     what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
     text = (
