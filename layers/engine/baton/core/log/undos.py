@@ -1,8 +1,8 @@
 """Undoing: the steps that can be undone, and the progress of an undoing.
 
 Each step that can be undone names the entry of the one before it, so that a state holds the newest alone.
-Undoing goes back along these entries.
-The events are in undos.py, their folds in folding/undo_folds.py, the decisions in core/decide/undoing.py.
+Undoing goes back along these entries. Its events are here, too; their folds are in folding/undo_folds.py, and
+the decisions in core/decide/undoing.py.
 """
 
 from __future__ import annotations
