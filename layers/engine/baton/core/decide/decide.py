@@ -2,9 +2,11 @@
 actions.
 
 The law: of `RULES`, in their order, the first that applies decides. A rule applies if the field that its
-`when` names is true and its `then` returns a decision. The decisions about a node, a failure or an undoing
-are in the files beside this one, and the effects of an event in core/log/folding/. Nothing is performed: the
-runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
+`when` names is true and its `then` returns a decision. `decide` then puts three things before the decision of
+the rule: children that a fork or a join has left are asked to stop, a failure handler starts before the end,
+and an end waits for its notices. The decisions about a node, a failure or an undoing are in the files beside
+this one, and the effects of an event in core/log/folding/. Nothing is performed: the runner reads a
+`Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -384,7 +386,7 @@ RULES = (
     DecisionRule("money", "state.money.spent", _money),
     DecisionRule("schedule", _ALWAYS, _schedule),
 )
-"""The order of all decisions: the first rule that applies decides."""
+"""The rules in their order: the first that applies decides."""
 _LOOKS = attrgetter(*(rule.when for rule in RULES))  # in one call: most sagas meet two rules
 
 
