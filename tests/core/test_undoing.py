@@ -82,6 +82,7 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     assert (end.status, end.failure and end.failure.node) == ("rolled_back", "d")
     assert end.undone == ev.Undone(done=2, lasts=1, lasting=("b",))
     assert saga.state.undo.spans == ((2, 5),)
+    assert (saga.state.undo.can, saga.state.undo.cannot) == (0, 0)
     assert saga.state.undo.generation("a") == 1
     assert saga.state.undo.generation("b") == 0
 
