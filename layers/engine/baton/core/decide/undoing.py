@@ -250,11 +250,11 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
         )
         key = "" if failing is None else failing.key
         yield failed_with_unknown_outcome(
-            program, builder.state, at.node, failed, kept_of(builder, at, failed.tool), key
+            program, builder.state, at.node, failed, _kept_of_cut_off(builder, at, failed.tool), key
         )
 
 
-def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
+def _kept_of_cut_off(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
     """Return the arguments of the step of `tool` that its inverse needs, if they can be made once more.
 
     Raises `LackingError`.

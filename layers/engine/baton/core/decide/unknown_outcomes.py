@@ -272,13 +272,15 @@ def link(context: EvaluationContext, tool: str, failing: Failing | None, instead
         **Slot.parse(slot).fields,
         tool=tool,
         prior=state.undo.head if is_undone else None,
-        kept=kept_of(context, node, tool, failing) if is_undone else None,
+        kept=_kept_arguments(context, node, tool, failing) if is_undone else None,
         instead=instead,
         key="" if failing is None or not is_undone else failing.key,
     )
 
 
-def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
+def _kept_arguments(
+    context: EvaluationContext, node: Node, tool: str, failing: Failing | None
+) -> ev.Value | None:
     """Return the arguments of the step that its inverse needs, if they can be made once more.
 
     Raises `LackingError`.
