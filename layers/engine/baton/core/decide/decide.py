@@ -218,7 +218,7 @@ def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decis
     return decision if decision.is_lacking else replace(decision, commands=first.commands)
 
 
-def _stop(builder: DecisionBuilder) -> Decision:
+def _end_stopped(builder: DecisionBuilder) -> Decision:
     """End a stopped saga: a cancelled or failed saga starts nothing, lets running steps end, then ends.
 
     A saga that has its result stops its running steps.
@@ -253,7 +253,7 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     if builder.now < deadline:
         return Decision(due=deadline)
     if state.cancel.undo and program.has_reversible:
-        return undoing.stopping(builder)
+        return undoing.stop_running(builder)
     return Decision(commands=(StopSteps(),))
 
 
@@ -292,7 +292,7 @@ def _stopping(builder: DecisionBuilder) -> Decision | None:
         return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
     if state.kills_workers:
         return _wait(builder)
-    return _deaths(builder) or _stop(builder)
+    return _deaths(builder) or _end_stopped(builder)
 
 
 def _endless(builder: DecisionBuilder) -> Decision | None:

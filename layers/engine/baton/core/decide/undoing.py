@@ -119,7 +119,7 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
     ]
 
 
-def stopping(builder: DecisionBuilder) -> Decision:
+def stop_running(builder: DecisionBuilder) -> Decision:
     """Stop running steps except those with an inverse: they end by themselves, so that their outcome is
     known.
     """
