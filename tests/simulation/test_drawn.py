@@ -332,6 +332,14 @@ FOUND = {
             ("write", 39, THROTTLE),
         ),
     ),
+    "a worker of an older release comes after one that died and had written nothing": Schedule(
+        "surveys",
+        2140030006877,
+        is_warm=True,
+        rolls_s=120,
+        budget=3,
+        faults=(("write", 8, CRASH_BEFORE), ("read", 26, HANG), ("read", 43, CRASH_BEFORE)),
+    ),
     "the store is out of order longer than between two signs of life": Schedule(
         "promises", 2110010006123, faults=(), outages=(Outage("dynamodb", HANGS, 2, 62),)
     ),
