@@ -248,7 +248,7 @@ class Program:
         arrived: Mapping[str, bool],
         errors: Mapping[str, tuple[Failure, ...]] | None = None,
     ) -> str:
-        """Return the readiness of a node, by its arrived tokens (sender to alive) and the errors on its edges."""
+        """Return the readiness of a node, by arrived tokens (sender to alive) and the errors on its edges."""
         tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
             return readiness_of(self.nodes[name], tails, arrived)

@@ -469,8 +469,8 @@ class Readiness(Protocol):
 def status_of(state: State, readiness: Readiness | None = None) -> str:
     """Return the status that the log implies; any stored status is a cache of this.
 
-    `readiness` tells a join that still waits for an edge from one that is ready to run. Without it such a join
-    counts as running.
+    `readiness` tells a join that still waits for an edge from one that is ready to run. Without it such a
+    join counts as running.
     """
     if state.ended is not None:
         return state.ended.status
