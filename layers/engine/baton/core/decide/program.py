@@ -64,7 +64,7 @@ def readiness_of(
 
 
 def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
-    """Return the turn of a join that tolerates nothing: it passes failed and lost edges on."""
+    """Return the readiness of a join that tolerates nothing: it passes failed and lost edges on."""
     if need:
         return READY if alive >= need else PENDING if missing else SKIPPED
     if missing:
@@ -248,7 +248,7 @@ class Program:
         arrived: Mapping[str, bool],
         errors: Mapping[str, tuple[Failure, ...]] | None = None,
     ) -> str:
-        """Return the turn of a node, by its arrived tokens (sender to alive) and the errors on its edges."""
+        """Return the readiness of a node, by arrived tokens (sender to alive) and the errors on its edges."""
         tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
             return readiness_of(self.nodes[name], tails, arrived)

@@ -461,11 +461,11 @@ class Readiness(Protocol):
         """Return true if all that the join at `slot` waits for has arrived."""
 
 
-def status_of(state: State, turns: Readiness | None = None) -> str:
+def status_of(state: State, readiness: Readiness | None = None) -> str:
     """Return the status that the log implies; any stored status is a cache of this.
 
-    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
-    counts as running.
+    `readiness` tells a join that still waits for an edge from one that is ready to run. Without it such a
+    join counts as running.
     """
     if state.ended is not None:
         return state.ended.status
@@ -486,7 +486,7 @@ def status_of(state: State, turns: Readiness | None = None) -> str:
             or slot in state.pauses
             or _is_held(state.failing.get(slot))
         )
-        if not is_open and (turns is None or turns.has_come(state, slot)):
+        if not is_open and (readiness is None or readiness.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())
     asks = asks or any(work.ask is not None for work in state.open.values())

@@ -30,8 +30,9 @@ else:
 
 
 def stop_saga(state: State, **news: Any) -> State:
-    """End the parking of a cancelled or failed saga, except for a defect in a member of its scope, which must
-    be mended first.
+    """Return the state of a saga that stops, with `news`: its cancellation, failure or result.
+
+    It is no longer parked, except for a defect in a member of its scope, which must be mended first.
     """
     parked = state.parked if state.undo.work is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
