@@ -331,9 +331,20 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # So has that of a worker which had written nothing, where the next one dies before it has said what is assumed; it holds
     # also for requests before which the worker has died (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
-    untold = [one for one in dead[:-1] if one.id not in wrote]
+    # Nor does one of an older release say so: it writes nothing.
+    gone = [p for p in world.processes.values() if p in dead or p.home.is_old]
+    untold = [one for one in gone[:-1] if one.id not in wrote]
     most += sum(max(one.holds, _asked_by(world, one.id)) for one in untold)
     most += sum(_asked_by(world, name) for name in unheard - {one.id for one in untold})
+    # Nor has it heard what an answer to a worker before has cost less than it can have.
+    most += sum(
+        -event.cost
+        for entries in logs.values()
+        for entry in entries
+        if entry.invocation in unheard
+        for event in entry.events
+        if isinstance(event, _COSTS) and event.cost < 0
+    )
     # A worker that goes on takes back what lands late, unless the store was silent to it twice.
     most += sum(one.held_late for one in silenced)
     # Nor has an heir that had no answer about what the dead held: it assumes nothing.
