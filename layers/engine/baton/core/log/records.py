@@ -589,6 +589,11 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     def orphan(self) -> Child | None:
         return None if self.status or self.detached else self
 
+    @property
+    def may_undo(self) -> bool:
+        """True if a rollback of its parent comes to it: it is open, or has effects that can be undone."""
+        return self.undoable or self.orphan is not None
+
     def hears(self, child: str) -> bool:
         return child == self.saga and not self.status
 
