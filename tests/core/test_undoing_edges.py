@@ -100,6 +100,19 @@ def test_what_a_failed_attempt_has_kept_is_kept() -> None:
     assert asked(saga) == ["b#undo"]
     [event] = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
     assert (event.kept, event.prior) == (ev.Value(v={"v": 7}), 2)
+    assert (event.failure.code, event.failure.doubt) == ("timeout", True)
+
+
+def test_an_attempt_that_was_cut_off_after_a_refusal_is_in_doubt_and_not_refused() -> None:
+    rules = {ANY: PolicyChange(ladder=("retry", "rollback"))}
+    saga = Saga(program(undoable("a"), undoable("b"), failures=rules))
+    saga.go(done("a"))
+    saga.go(failed("b", "rate_limited"))
+    cut = ev.StepInterrupted(node="b", **CUT_OFF)
+    saga.put(cut, cut, cut, CANCEL_WITH_UNDO)
+    saga.go()
+    [event] = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
+    assert (event.failure.code, event.prior) == (UNKNOWN_OUTCOME, 2)
 
 
 def test_events_that_come_twice_change_nothing() -> None:
