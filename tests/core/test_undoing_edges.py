@@ -77,6 +77,8 @@ def test_people_on_call_are_told_of_an_effect_in_doubt_that_nothing_undoes() -> 
     saga.go()
     assert [one.to for one in saga.state.outbox.due] == ["on_call"]
     assert saga.state.undo.doubtful == ("b",)
+    failed_too = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
+    assert failed_too == [], "the begin of the undoing names it"
 
 
 def test_the_arguments_of_a_step_that_was_cut_off_are_fetched_before_it_is_told() -> None:
