@@ -39,6 +39,7 @@ from baton.core.log.events import (
     StepFailed,
     StepInterrupted,
     StepSucceeded,
+    UnitRecorded,
 )
 from baton.core.log.folding.received import HEARTBEAT, fingerprint
 from baton.core.log.questions import APPROVE
@@ -55,6 +56,7 @@ from tests.kit.function_scenarios import FUNCTIONS, of_functions
 from tests.kit.journal_scenarios import JOURNAL, of_journals
 from tests.kit.links import of_links
 from tests.kit.notice_oracles import of_notices
+from tests.kit.order_scenarios import ORDERS, of_orders
 from tests.kit.polls_and_children import undone_and_done_again
 from tests.kit.process import FOREVER, Process
 from tests.kit.question_oracles import of_questions
@@ -71,7 +73,7 @@ TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
-_COSTS = CallbackOpened | AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
+_COSTS = CallbackOpened | AttemptFailed | StepFailed | StepInterrupted | StepSucceeded | UnitRecorded
 
 
 def of_saga(world: World, saga: str) -> Iterator[str]:
@@ -115,6 +117,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{FUNCTIONS}: {text}" for text in of_functions(logs))
     yield from (f"{JOURNAL}: {text}" for text in of_journals(world, logs))
+    yield from (f"{ORDERS}: {text}" for text in of_orders(world, logs))
     yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)

@@ -224,7 +224,7 @@ def _end_stopped(builder: DecisionBuilder) -> Decision:
     A saga that has its result stops its running steps.
     """
     program, state = builder.program, builder.state
-    if state.scope is not None:
+    if state.undo.work is not None:
         return undoing.undo(builder)
     if builder.running:
         return _running_down(builder, state)
@@ -288,7 +288,7 @@ def _complete(builder: DecisionBuilder) -> Decision:
 def _stopping(builder: DecisionBuilder) -> Decision | None:
     """Bring a saga to its end that was cancelled, has failed, has its result, or undoes its effects."""
     state = builder.state
-    if state.scope is not None and state.stands_still:
+    if state.undo.work is not None and state.stands_still:
         return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
     if state.kills_workers:
         return _wait(builder)

@@ -203,8 +203,8 @@ class Program:
         node = self.nodes[Slot.parse(slot).node]
         if "#" not in slot:
             return node
-        if state.scope is not None and slot in state.scope.steps:
-            return state.scope.part(node, Slot.parse(slot))
+        if (undoing := state.undo.work) is not None and slot in undoing.steps:
+            return undoing.part(node, Slot.parse(slot))
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), Slot.parse(slot).item)
 
     def is_one_of_many(self, slot: str) -> bool:

@@ -585,6 +585,18 @@ def _arguments(
     }
 
 
+def inverse_input(builder: DecisionBuilder, slot: str) -> Any:
+    """Return the arguments of an inverse, None where no tool undoes the step.
+
+    Raises `ExpressionError`, `CorruptLog`, `LackingError`.
+    """
+    step, place = _work(builder).steps[slot], Slot.parse(slot)
+    found = builder.program.nodes[place.node].inverse(step.tool, place.subject.item)
+    if found is None:
+        return None
+    return _arguments(builder, slot, found, _event(builder, step.version, step.index), step)
+
+
 def give_up_inverse(builder: DecisionBuilder) -> Decision:
     """Give up an inverse that no deployed code has mended when the saga has no day left, so that the others
     are undone.

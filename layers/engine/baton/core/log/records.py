@@ -512,6 +512,11 @@ class Work(msgspec.Struct, frozen=True):
         """
         return False
 
+    @property
+    def may_cost(self) -> bool:
+        """True if an operation of it may cost something that its node does not declare."""
+        return False
+
     def with_ended(self, event: Settles) -> Self:
         """Return the work after the end of one of its items, if it keeps its own list of them."""
         return self

@@ -26,7 +26,7 @@ class ChildUndoer:
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """Undo effects of children. Return true once one of them is done."""
-        work = run.history.state.scope
+        work = run.history.state.undo.work
         if work is None:
             return True
         found: list[Event] = []
