@@ -421,7 +421,9 @@ CORPUS = (
         for name, drive in (*MODELLED.items(), *polls_and_children.DRIVES)
     ),
     *(
-        Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "races")
+        Scenario(
+            name, partial(drive, start=start, patiently=patiently), same_steps=name not in ("races", "moves")
+        )
         for name, drive in OF_FUNCTIONS.items()
     ),
     Scenario("journalled", partial(journalled, start=start, patiently=patiently)),
