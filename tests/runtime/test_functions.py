@@ -19,7 +19,7 @@ from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
-from baton.tools.functions.operations import FunctionRun
+from baton.tools.functions.loop import FunctionRun
 from tests.core.build import replay
 from tests.kit.world import World
 from tests.runtime.functions import Application, killed
