@@ -182,6 +182,19 @@ def test_many_results_are_few_segments(app: Application) -> None:
     assert len(work.tail) < 40
 
 
+def test_many_results_of_one_decision_are_segments_too(app: Application) -> None:
+    """Each is there at once; a decision that has to write a segment is made again from its beginning."""
+
+    @workflow("restless", registry=app.registry)
+    async def restless(context: WorkflowContext) -> int:
+        for _ in range(100):
+            await context.sleep_until("2020-01-01T00:00:00Z")
+        return await context.step("count", 1)
+
+    found = app.run("restless")
+    assert (found.status, found.output, len(found.asked)) == ("completed", 2, 101)
+
+
 def test_two_functions_in_one_invocation_do_not_meet(app: Application) -> None:
     @workflow("pair", registry=app.registry)
     async def pair(mark: str, context: WorkflowContext) -> list[str]:
