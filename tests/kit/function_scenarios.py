@@ -120,6 +120,13 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await context.call("lent-child")
         await context.step("refuses")
 
+    @workflow("begins-another", registry=registry)
+    async def begins_another(context: WorkflowContext) -> None:
+        """It is rolled back as soon as the saga that it has started exists, which goes on alone."""
+        await context.step("work", 1)
+        await context.start("chain", {"n": 10})
+        await context.sleep("10m")
+
     @workflow("changes", registry=registry, tools=["work", "measure"])
     async def changes(context: WorkflowContext) -> str:
         """Other code is deployed while it sleeps."""
@@ -248,6 +255,16 @@ async def lends_in_turn(world: World, *, start: Any, patiently: Any) -> str:
 
     await patiently(world, lambda service: service.register(CHILD, json_only=False))
     return await _begin(world, "lends-in-turn", {}, start)
+
+
+async def begins_another(world: World, *, start: Any, patiently: Any) -> str:
+    """A function that is rolled back, and a saga that goes on alone."""
+    await patiently(world, lambda service: service.register(chain_of(2), json_only=False))
+    saga = await _begin(world, "begins-another", {}, start)
+    while len(world.log.heads()) == 1:
+        await asyncio.sleep(0.002)
+    await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+    return saga
 
 
 async def changes(world: World, *, start: Any, patiently: Any) -> str:

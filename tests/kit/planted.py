@@ -304,7 +304,6 @@ PLANTED: Mapping[str, Planted] = {
             LIVENESS,
             everywhere("side-by-side", drawn=0),
         ),
-        Planted(function_bugs.an_answer_goes_to_the_newest_update, UPDATES, at_rest("moves")),
         Planted(function_bugs.what_a_function_has_done_is_not_undone, ORDERS, at_rest("order-cancelled")),
         Planted(
             function_bugs.an_agent_has_another_name_each_time_that_it_is_asked,
@@ -323,6 +322,7 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(journal_bugs.the_cost_of_a_unit_is_not_in_its_entry, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_is_paid_with_its_attempt_too, JOURNAL, at_rest("journalled")),
+        Planted(function_bugs.an_answer_goes_to_the_newest_update, UPDATES, at_rest("moves")),
         Planted(journal_bugs.recorded_units_are_not_read, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_forgets_those_before_it, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_has_the_key_of_another_step, JOURNAL, at_rest("journalled")),

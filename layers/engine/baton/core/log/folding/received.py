@@ -294,7 +294,7 @@ def fold_revived(state: State, e: ev.Revived) -> State:
 
 
 def unit_recorded(state: State, e: ev.UnitRecorded) -> State:
-    """Record a unit of a step's work, and its cost. The step comes further: the crashes before are forgotten."""
+    """Record a unit of a step's work, and its cost. The step comes further: earlier crashes are forgotten."""
     slot = e.slot
     if slot not in state.tokens:
         return state
