@@ -690,3 +690,11 @@ def test_a_function_may_cost_what_its_tools_declare_and_what_it_asks_for(tool: s
     )
     assert replace(work, asked={"x": asked}).may_cost is costs
     assert not Wait().may_cost
+
+
+def test_it_may_cost_what_its_document_does_not_declare_while_it_asks_for_that() -> None:
+    saga = saga_of(in_turn(asks(step("x")), asks(node("y", kind="wait", signal="go", cost=5))))
+    assert not saga.state.open["a"].may_cost
+    saga.go(done("a#x"))
+    assert saga.state.open["a"].may_cost
+    assert [one.may_cost for slot, one in saga.state.open.items() if slot != "a"] == [False]
