@@ -17,6 +17,7 @@ from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
 from baton.tools.functions.notes import code_notes, function_notes
+from tests.kit.sentences import Says
 
 REGISTRY = Registry()
 
@@ -118,3 +119,38 @@ def test_a_code_that_no_tool_can_raise_has_a_note_with_the_nearest() -> None:
     (note,) = code_notes(compile_document(DOCUMENT % wrong, REGISTRY.specs()), REGISTRY)
     assert f"`{wrong}`" in note
     assert "card_declined" in note
+
+
+@tool("notes.refuse", registry=REGISTRY)
+async def refuse(value: int) -> int:
+    raise StepFailure("no_room", "it is full", kind="permanent")
+
+
+@workflow("catches", registry=REGISTRY)
+async def catches(context: WorkflowContext) -> None:
+    try:
+        await context.step(refuse, 1)
+    except StepFailure as failure:
+        if failure.code in ("no_room", "timeout", "no_rome"):
+            return
+        raise
+
+
+@workflow("reported", registry=REGISTRY)
+async def reported(context: WorkflowContext) -> None:
+    try:
+        await context.step(refuse, 1)
+        await context.callback()
+    except StepFailure as failure:
+        if failure.code != "jammed":
+            raise
+
+
+def test_a_code_that_a_function_looks_for_and_none_of_its_tools_raises_has_a_note(says: Says) -> None:
+    (note,) = function_notes(REGISTRY["catches"], REGISTRY)
+    assert note.startswith("tests/tools/test_function_notes.py:")
+    says(note.partition(": ")[2])
+
+
+def test_a_code_that_comes_from_outside_has_none() -> None:
+    assert function_notes(REGISTRY["reported"], REGISTRY) == []
