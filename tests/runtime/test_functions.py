@@ -189,7 +189,8 @@ def test_many_results_of_one_decision_are_segments_too(app: Application) -> None
     async def restless(context: WorkflowContext) -> int:
         for _ in range(100):
             await context.sleep_until("2020-01-01T00:00:00Z")
-        return await context.step("count", 1)
+        counted: int = await context.step("count", 1)
+        return counted
 
     found = app.run("restless")
     assert (found.status, found.output, len(found.asked)) == ("completed", 2, 101)

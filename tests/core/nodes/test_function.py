@@ -682,8 +682,8 @@ def test_its_agents_are_graphs_of_its_own_document() -> None:
 
 @pytest.mark.parametrize(("tool", "costs"), [("t", False), ("dear", True)])
 def test_a_function_may_cost_what_its_tools_declare_and_what_it_asks_for(tool: str, costs: bool) -> None:
-    specs = KNOWN | {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
-    assert compile_document(DOCUMENT, specs).costs is costs
+    more = {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
+    assert compile_document(DOCUMENT, {**KNOWN, **more}).costs is costs
     work = RunningFunction(given=ev.Value(), began=0)
     asked = AskedOperation(
         item="x", digest="d", node={"kind": "model", "cost": 1} if costs else {"kind": "wait"}
