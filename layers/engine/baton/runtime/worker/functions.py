@@ -214,11 +214,15 @@ class _Memory:
         self._version = 0
         self._inline_bytes = inline_bytes
 
+    def begin(self, version: int) -> None:
+        """Forget the progress from another version of the log."""
+        if version != self._version:
+            self._version = version
+            self.made.clear()
+
     def progress(self, call: FunctionCall) -> FunctionProgress | None:
         """Return how far a function has run, if that needs nothing but memory."""
-        if call.version != self._version:
-            self._version = call.version
-            self.made.clear()
+        self.begin(call.version)
         if self.made and (made := self.made.get(_key(call))) is not None:
             return made
         live = self.live.get(call.slot)
@@ -301,6 +305,7 @@ class FunctionRunner:
             run.found = msgspec.structs.replace(run.found, functions=_Memory(self._p.limits.inline_bytes))
         memory = _memory_of(run)
         for call in command.calls:
+            memory.begin(call.version)
             memory.made[_key(call)] = await self._progress(run, memory, call)
         return True
 
