@@ -13,7 +13,7 @@ from baton import settings
 from baton.adapters.clock import SystemClock
 from baton.adapters.credentials import KEPT_MS, Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
-from baton.adapters.models.openai_exchange import _Held
+from baton.adapters.models.exchange import _Held
 from baton.adapters.models.profiles import Profiles
 from baton.core.failures import sanitised
 from baton.ports import StepFailure

@@ -141,7 +141,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     client = LazyHttpClient(["0.0.0.0/0", "::/0"], plain)
     spans = OtlpSpans(config.traces_url, config.worker, client)
     tracer = Tracer(spans, engine.clock, engine.entropy)
-    models = TracedModels(engine.models, Profiles(config.model_profiles, plain).of, tracer)
+    models = TracedModels(engine.models, Profiles(config.model_profiles, plain, settings.region()).of, tracer)
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
@@ -152,7 +152,7 @@ def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
     from baton.adapters.models.profiles import Profiles
 
     try:
-        profiles = Profiles(config.model_profiles, config.plain_http_hosts.split())
+        profiles = Profiles(config.model_profiles, config.plain_http_hosts.split(), settings.region())
     except ValueError as error:
         raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
 

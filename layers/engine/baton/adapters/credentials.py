@@ -60,13 +60,12 @@ class Credentials:
         Raises `StepFailure`.
         """
         async with self._lock(name):
-            found, read_at = self._known.get(name, ("", 0))
+            found, read_at = self._known.get(name, ("", -KEPT_MS))
             now = self._clock.now()
-            is_old = now - read_at >= (_REFUSED_MS if is_refused else KEPT_MS)
-            if is_old or not found:
+            is_old = now - read_at >= (_REFUSED_MS if is_refused or not found else KEPT_MS)
+            if is_old or not (found or is_optional):
                 found = (await self._offload(self._secrets.read, name)).strip()
-                if found:
-                    self._known[name] = (found, now)
+                self._known[name] = (found, now)
         if not found and not is_optional:
             where = self._secrets.where(name)
             raise StepFailure(
