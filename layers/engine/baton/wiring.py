@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ __all__ = [
     "make_relay",
     "make_signer",
     "make_worker",
+    "models_without_price",
 ]
 
 
@@ -163,6 +164,19 @@ def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
         return DeployedModels(profiles, credentials, SystemClock(), Threads(_KEYS_AT_ONCE))
 
     return later(cache(made))
+
+
+def models_without_price(profiles: str, region: str, models: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the models that a worker with these profiles would not ask, each with its profile.
+
+    Raises `ValueError` for profiles with which no worker starts.
+    """
+    from baton.adapters.models.prices import Prices
+    from baton.adapters.models.profiles import Profiles
+
+    known, prices, now = Profiles(profiles, "*", region), Prices.packaged(), SystemClock().now()
+    asked = [(model, *known.of(model)) for model in models] if prices.version else []
+    return [(model, profile.name) for model, profile, name in asked if prices.of(profile, name, now) is None]
 
 
 def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:

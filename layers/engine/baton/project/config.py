@@ -176,6 +176,15 @@ def read_config(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> Conf
         raise ConfigError(f"{path.name} cannot be read: {error}") from error
 
 
+def read_models(path: Path) -> tuple[str, str]:
+    """Return `ModelProfiles` and the region of a file; both are empty if it is not valid."""
+    try:
+        config = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Config)
+    except (OSError, ValueError):
+        return "", ""
+    return config.values().get("ModelProfiles", ""), config.region
+
+
 def parse_config(text: str, parameters: Mapping[str, Mapping[str, Any]]) -> Config:
     """Return the configuration in a text, as `read_config` does."""
     try:

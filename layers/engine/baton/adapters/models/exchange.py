@@ -10,10 +10,9 @@ import asyncio
 import json
 import logging
 import re
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -342,10 +341,8 @@ def _signer(profile: Profile) -> Sign | None:
         raise StepFailure("missing_credentials", f"{profile.host}: {error}", unsent=True) from error
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Create the TLS context once: reading the certificates of all authorities takes its time."""
-    return httpx2.create_ssl_context()
+_TLS: Final = httpx2.create_ssl_context()
+"""Made by the import, which runs in a thread: the certificates of all authorities take some 0.1 s."""
 
 
 class _Held(httpx2.AsyncHTTPTransport):
@@ -355,7 +352,7 @@ class _Held(httpx2.AsyncHTTPTransport):
         limits = httpx2.Limits(
             max_connections=_CONNECTIONS, max_keepalive_connections=20, keepalive_expiry=_IDLE_S
         )
-        super().__init__(verify=_tls(), trust_env=False, limits=limits)
+        super().__init__(verify=_TLS, trust_env=False, limits=limits)
         self._origin = _origin(httpx2.URL(url))
         self._sign = sign
 

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -192,7 +192,7 @@ def check(
     application. Without any, all of the application. With --json: a list with the problems, nodes and edges
     of each.
     """
-    reports = compile_locally(sources_at(documents, app), app)
+    reports = [_with_models(report) for report in compile_locally(sources_at(documents, app), app)]
     if against is not None:
         _check_against(against.read(), reports, quiet=quiet, as_json=as_json)
         return
@@ -306,6 +306,35 @@ def _compiled(
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),
     )
+
+
+def _with_models(report: Report) -> Report:
+    """Return the report with notes on its models: those that no worker of this project would ask."""
+    priced = {one["model"] for one in report.models if one["answers_usd"] is not None}
+    asked = {name for one in report.models for name in (one["model"], *one["fallbacks"])} - priced
+    names = sorted(name for name in asked if isinstance(name, str) and "${" not in name)
+    if not names:
+        return report
+    from baton import settings
+    from baton.core.deployment import ModelEndpoints
+    from baton.project.config import NAME, read_models
+    from baton.wiring import models_without_price
+
+    said, region = read_models(Path(NAME))
+    profiles = said or ModelEndpoints.model_profiles
+    try:
+        missing = models_without_price(profiles, region or settings.region() or _ANY_REGION, names)
+    except ValueError as error:
+        return replace(report, notes=(*report.notes, f"no worker starts with these `ModelProfiles`: {error}"))
+    notes = (
+        f"`{name}` has no price at the profile `{profile}`, so that it is not asked: write `price`, or another of the"
+        f" profiles before its name ({profiles})"
+        for name, profile in missing
+    )
+    return replace(report, notes=(*report.notes, *notes))
+
+
+_ANY_REGION = "us-east-1"  # prices hardly differ
 
 
 def _notes_of_code(graph: Graph) -> list[str]:
