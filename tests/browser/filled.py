@@ -204,11 +204,8 @@ def fill(site: Site) -> tuple[str, ...]:
             f"sagas?{urlencode({'workflow': hostile('query')})}",
             f"dead-letters?{urlencode({'reason': hostile('query')})}",
         ),
-        *(
-            f"sagas/{opened}{part}"
-            for part in ("", "/graph", "/time", "/talk", "/log", "/log/1", "/cost", "/cancel")
-        ),
-        *(f"sagas/{opened}/nodes/{node}" for node in ("broken", "scribe")),
+        *(f"sagas/{opened}{part}" for part in ("", "/graph", "/talk", "/log", "/log/1", "/cost", "/cancel")),
+        *(f"sagas/{opened}?node={node}" for node in ("broken", "scribe")),
         *(f"sagas/{opened}/questions/{ask}" for ask in ("0.choose", "0.form", "0.hand", "0.broken.1")),
         *(f"sagas/{answered}{part}" for part in ("", "/log", "/fork", "/rollback")),
         *(f"sagas/{one}{part}" for one in (parked, failed) for part in ("", "/log")),

@@ -327,6 +327,16 @@ def test_a_failing_step_says_what_comes_next_and_how_far_away_that_is(says: Says
     other = FAILING | {"strategy": "replan", "hint": "fallback_model", "way": "m2"}
     assert "; replan: fallback_model m2" in facts(failing=[other])
     assert "not\\nnow; escalate" in facts(failing=[FAILING | {"strategy": "escalate"}])
+    assert '; its input: {"n": 1}' in facts(failing=[FAILING | {"input": {"n": 1}}])
+
+
+def test_show_asks_for_the_input_of_a_step_that_has_failed_and_goes_on(api: FakeApi, baton: Baton) -> None:
+    run = {"node": FAILING["node"], "iteration": FAILING["iteration"], "outcome": "open", "input": {"n": 1}}
+    other = run | {"node": "other", "input": 2}
+    api.on("GET /sagas/s1", (200, SAGA | {"id": "s1", "failing": [FAILING]}))
+    api.on("GET /sagas/s1/steps", (200, {"steps": [other, run], "next": None}))
+    assert 'its input: {"n": 1}' in baton("show", "s1").stdout
+    assert api.asked[-1].query["after"] == str(SAGA["version"])
 
 
 def test_a_question_is_shown_with_its_id_its_answers_and_until_when(says: Says) -> None:

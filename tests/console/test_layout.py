@@ -10,7 +10,20 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.drawing import HEIGHT, WIDTH, Became, Edge, Layout, became, draw_svg, lay_out
+from baton.console.drawing import (
+    HEIGHT,
+    WIDTH,
+    Became,
+    Edge,
+    Layout,
+    became,
+    draw_svg,
+    drawings,
+    lay_out,
+    lay_out_rows,
+)
+
+PHONE = 390
 
 
 def of(edges: list[tuple[int, int]], count: int) -> Layout:
@@ -44,7 +57,15 @@ def test_a_graph_of_no_node_is_drawn_as_nothing() -> None:
 @settings(deadline=None)  # others run on this machine
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
 def test_no_node_is_drawn_upon_another(pairs: list[tuple[int, int]]) -> None:
-    check(of([(a, b) for a, b in pairs if a < b], 12))
+    edges = [(a, b) for a, b in pairs if a < b]
+    check(of(edges, 12))
+    made = lay_out_rows(
+        [f"n{one}" for one in range(12)], [Edge(f"n{a}", f"n{b}", "after") for a, b in edges], {}
+    )
+    check(made)
+    assert {x for x, _ in made.places.values()} == {made.places["n0"][0]}
+    assert made.width <= PHONE
+    assert all(x >= 0 for line in made.lines for x, _ in line.points)
 
 
 def test_a_loop_is_a_box_around_its_nodes_and_leads_back() -> None:
@@ -78,9 +99,7 @@ def wide(count: int) -> dict[str, Any]:
 
 def test_two_hundred_nodes_are_drawn_quickly_and_in_little() -> None:
     began = time.process_time()
-    drawn = draw_svg(
-        wide(200), {f"step_{number}": Became("ran", number + 2) for number in range(80)}, "/console/sagas/s"
-    )
+    drawn = draw_svg(wide(200), {f"step_{number}": Became("ran") for number in range(80)}, "/console/sagas/s")
     assert time.process_time() - began < 5
     assert len(drawn) < 150_000
 
@@ -90,7 +109,7 @@ def test_names_are_shown_as_text_and_links_stay_inside() -> None:
     workflow = {"name": name, "nodes": [{"name": name, "kind": name}], "edges": []}
     drawn = draw_svg(workflow, {}, "/console/sagas/s")
     assert "<script>" not in drawn
-    assert 'href="/console/sagas/s/nodes/%22%3E%3Cscript' in drawn
+    assert 'href="/console/sagas/s?node=%22%3E%3Cscript' in drawn
 
 
 def test_a_node_asks_where_an_item_of_it_asks_and_else_it_is_what_it_says_itself() -> None:
@@ -123,3 +142,43 @@ def test_a_map_is_folded_into_its_counts_and_a_graph_is_zoomed_by_its_size() -> 
     sizes = [re.search(r'width="(\d+%?)"', one) for one in (whole, half, fitted)]
     wide, less, all_of_it = (one[1] for one in sizes if one)
     assert (int(less), all_of_it) == (int(wide) // 2, "100%")
+
+
+def test_edges_of_one_row_share_a_lane_and_others_run_beside_each_other() -> None:
+    edges = [("a", "c"), ("a", "d"), ("b", "d"), ("c", "d")]
+    made = lay_out_rows(["a", "b", "c", "d"], [Edge(a, b, "after") for a, b in edges], {})
+    lanes = [{x for x, _ in line.points} - {made.places["a"][0]} for line in made.lines]
+    assert lanes[0] == lanes[1] != lanes[2]
+    assert {x for x, _ in made.lines[3].points} == {made.places["a"][0] + WIDTH // 2}, "straight down"
+
+
+def test_a_graph_that_is_too_wide_to_be_read_beside_a_panel_is_drawn_in_rows() -> None:
+    def screens(nodes: int, **more: Any) -> list[str]:
+        return [one for one, _ in drawings(wide(nodes), {}, "/console/sagas/s", **more)]
+
+    assert screens(5, is_beside=True) == screens(60) == ["desk", "phone"]
+    assert screens(60, is_beside=True) == screens(201) == ["any"]
+    ((_, drawn),) = drawings(wide(60), {}, "/console/sagas/s", chosen="step_7", is_beside=True)
+    assert drawn.count('aria-current="true"') == 1
+
+
+def test_what_a_rollback_has_taken_back_looks_so() -> None:
+    steps = [
+        {"node": node, "item": item, "became": became}
+        for node, item, became in (
+            ("done", "", "ran"),
+            ("kept", "", "ran"),
+            ("pay", "", "ran"),
+            ("ship", "", "ran"),
+            ("pay", "undo", "ran"),
+            ("kept", "undo", "failed"),
+        )
+    ]
+    active = [{"node": "ship", "item": "undo", "state": "running"}]
+    known = became({"active": active}, {"steps": steps})
+    assert {name: one.word for name, one in known.items()} == {
+        "done": "ran",
+        "kept": "not_undone",
+        "pay": "undone",
+        "ship": "undoing",
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.console.rendering import many, moment, prose
+from baton.console.rendering import many, moment, prose, took
 
 NOW = 1_800_000_000_000
 
@@ -37,3 +37,10 @@ def test_one_is_one() -> None:
 )
 def test_what_stands_between_backticks_is_code_and_the_rest_is_text(said: str | None, shown: str) -> None:
     assert prose(said) == f"<bdi>{shown}</bdi>"
+
+
+def test_a_saga_took_as_long_as_it_ran_or_has_run_so_far() -> None:
+    row = {"created_at": "2026-01-01T00:00:00Z", "changed_at": "2026-01-01T00:00:03Z"}
+    now = 1_767_225_600_000 + 60_000
+    assert took(row | {"status": "completed"}, now) == "3.0 s"
+    assert took(row | {"status": "waiting"}, now) == "1 min"

@@ -104,19 +104,19 @@ def walk(api: Api, words: str, **query: str) -> list[int]:
 @pytest.mark.parametrize("most", [7, 1_000])
 def test_every_turn_is_on_one_page_whichever_way_a_person_goes(turns: int, most: int) -> None:
     log = log_of(turns)
-    newest_first = walk(Api(log, most=most), "Older turns")
+    newest_first = walk(Api(log, most=most), "Older turns", order="new")
     assert newest_first == list(range(turns, 0, -1))
     assert walk(Api(log, "completed", most), "Newer turns") == list(range(1, turns + 1))
     assert walk(Api(log, "completed", most), "Older turns", order="new") == newest_first
 
 
-def test_a_running_agent_is_shown_from_its_newest_turn_and_the_call_that_is_under_way() -> None:
-    html, _ = look(Api(log_of(200)))
+def test_a_conversation_begins_with_its_first_turn_and_the_newest_one_is_a_link_away() -> None:
+    assert turns_in(look(Api(log_of(200)))[0])[0] == 1
+    html, _ = look(Api(log_of(200)), order="new")
     assert turns_in(html)[0] == 200
     assert html.index("no result yet") < html.index("Turn 199")
     assert html.count("no result") == 1
     assert "Entries 452 to 601 of the 601" in html
-    assert turns_in(look(Api(log_of(200)), order="old")[0])[0] == 1
 
 
 def test_a_call_that_repeats_another_one_has_the_result_of_that(says: Says) -> None:
@@ -147,7 +147,7 @@ def test_a_page_of_a_long_conversation_is_bounded_whatever_was_said(text: str, s
 
 def test_texts_that_are_stored_are_read_the_newest_first_and_as_many_as_there_is_room_for() -> None:
     api = Api(log_of(60, stored=20_000))
-    html, _ = look(api)
+    html, _ = look(api, order="new")
     assert api.asked.count("showValue") == MOST_VALUES
     assert "stored 60" in html
     assert "stored 58" in html
@@ -160,10 +160,10 @@ def test_texts_that_are_stored_are_read_the_newest_first_and_as_many_as_there_is
 
 def test_a_part_that_nothing_can_change_is_not_read_again() -> None:
     api = Api(log_of(200))
-    _, tag = look(api, before="300")
+    _, tag = look(api, order="new", before="300")
     api.entries += log_of(1)
     api.asked.clear()
-    assert look(api, tag, before="300") == ("", "")
+    assert look(api, tag, order="new", before="300") == ("", "")
     assert api.asked == ["showSaga"]
     assert look(api, look(api)[1]) == ("", "")
 
@@ -173,7 +173,7 @@ def test_a_part_without_a_turn_is_passed_over() -> None:
         {"version": version, "events": [{"kind": "signal_received", "key": "k", "payload": {"v": 1}}]}
         for version in range(10, 400)
     ]
-    assert turns_in(look(Api(log_of(3)[:9] + news))[0]) == [3, 2, 1]
+    assert turns_in(look(Api(log_of(3)[:9] + news), order="new")[0]) == [3, 2, 1]
     nothing, _ = look(Api(news))
     assert "No agent" in nothing
 
@@ -181,4 +181,4 @@ def test_a_part_without_a_turn_is_passed_over() -> None:
 @pytest.mark.parametrize("before", ["x", "-1", "1e9"])
 def test_a_version_that_is_none_is_refused(before: str, says: Says) -> None:
     with says.raised(UserError):
-        look(Api(log_of(1)), before=before)
+        look(Api(log_of(1)), order="new", before=before)

@@ -259,7 +259,7 @@ class Saga:
             )
             if step.events:
                 self.put(*step.events)
-            stops = self.state.is_stopping and self.state.scope is None
+            stops = self.state.is_stopping and self.state.undo.work is None
             waits_for = step.decision.of(TendChildren) if stops else None
             if waits_for is not None and not step.more:
                 asked = (*asked, waits_for)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from baton.cli.text.render import EventLines
 from baton.core.decide.outcomes import STOPPED, UNIT, Outcome, spent_by, undecided_outcome
@@ -21,12 +21,12 @@ from tests.kit.views import as_json
 LARGE = ev.Value(ref="cas://sha256/" + "a" * 64, size=9_000)
 
 
-def unit(slot: str, name: str, attempt: int = 1, output: ev.Value | None = None) -> Outcome:
+def unit(slot: str, name: str, attempt: int = 1, output: ev.Value | None = None, cost: int = 0) -> Outcome:
     """Return the outcome of an attempt that goes on: one unit of its work is done."""
     value = output or ev.Value(v=f"{name} is done")
     place, key = Slot.parse(slot).fields, f"{slot}/{name}"
     event = ev.UnitRecorded(**place, name=name, key=key, output=value, size=10, at=T0)
-    return Outcome(slot=slot, attempt=attempt, started_at=T0, ended_at=T0, why=UNIT, unit=event)
+    return Outcome(slot=slot, attempt=attempt, started_at=T0, ended_at=T0, why=UNIT, unit=event, cost=cost)
 
 
 def of(*names: str) -> Saga:
@@ -176,3 +176,25 @@ def test_of_attempts_that_are_of_no_use_only_their_costs_are_left() -> None:
     assert (left.slot, left.cost, left.why) == ("a", 5, STOPPED)
     undecided = undecided_outcome(Outcome(**{**asdict(paid), "cost": -3, "assumed": -2}))
     assert (undecided.why, undecided.cost, undecided.assumed, undecided.output) == (FAULT, 0, 0, None)
+
+
+def test_what_a_unit_has_cost_is_in_the_log_with_it() -> None:
+    saga = of("a", "b")
+    saga.go(unit("a", "x", cost=3), unit("b", "y"), unit("a", "z", cost=4), running=["a", "b"])
+    units = [one for one in saga.entries[-1].events if isinstance(one, ev.UnitRecorded)]
+    assert [one.cost for one in units] == [3, 0, 4]
+    assert saga.state.money.spent == 7
+    saga.go(replace(done("a"), cost=5), running=["b"])
+    assert saga.state.money.spent == 12
+
+
+def test_what_a_dropped_unit_has_cost_counts_all_the_same() -> None:
+    saga = of("a", "b")
+    saga.go(done("a"), running=["b"])
+    saga.go(unit("a", "x", cost=3), running=["b"])
+    (event,) = saga.entries[-1].events
+    assert isinstance(event, ev.StepInterrupted)
+    assert (event.cost, event.why, saga.state.money.spent) == (3, STOPPED, 3)
+    (left,) = spent_by([unit("b", "y", cost=2), unit("b", "z")])
+    saga.go(left, running=["b"])
+    assert (saga.state.money.spent, recorded(saga)) == (5, [])

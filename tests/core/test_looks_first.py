@@ -11,7 +11,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.policy import ANY, PolicyChange, RetryChange, Rules
 from tests.core.asked import steps_of
-from tests.core.build import Saga, done, failed, program, ready
+from tests.core.build import Saga, done, failed, interrupted, program, ready
 from tests.core.test_undoing import undoable
 from tests.core.test_undoing_called import spec
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked
@@ -150,3 +150,14 @@ def test_a_graph_says_so_of_an_idempotent_tool_that_has_one(effect: str, more: s
     hold = spec("hold", "city", effect=effect, verify="look")
     text = f"name: w\nnodes:\n  a:\n    tool: hold\n    with: {{city: x}}\n{more}"
     assert compile_document(text, {"hold": hold, "look": look}).nodes[0].verified == found
+
+
+def test_a_look_that_no_invocation_is_long_enough_for_leaves_the_outcome_unknown() -> None:
+    saga = verified()
+    lost(saga)
+    saga.put(CANCEL_WITH_UNDO)
+    saga.go()
+    for _ in range(3):
+        assert looks(saga) == [("b", 2, True)]
+        saga.go(replace(interrupted("b"), attempt=2))
+    assert asked(saga) == ["b#undo"]

@@ -92,7 +92,9 @@ def test_a_slot_without_an_item_is_its_nodes_own() -> None:
     assert (Slot.parse("m@1").item, owner_of("m@1")) == ("", "m@1")
 
 
-@pytest.mark.parametrize("item", ["a#b", "a@1", "1.0", "a/b", "a b", "ä", "a" * 65, "a\n"])
+@pytest.mark.parametrize(
+    "item", ["a#b", "a@1", "1.0", "a/b", "a b", "ä", "a" * 65, "a\n", "undo", "undo-1", "undone"]
+)
 def test_what_would_make_a_slot_ambiguous_names_no_item(item: str, says: Says) -> None:
     with says.raised(ValueError):
         check_item(item)

@@ -160,17 +160,24 @@ def test_of_very_many_attempts_of_a_round_the_first_and_the_last_are_shown() -> 
     assert len(shown.runs) == 50
 
 
-def test_an_inverse_is_shown_without_its_input() -> None:
-    saga = Saga(program(undoable("a"), task("b", "a")))
+def test_an_inverse_is_shown_with_what_it_gets_of_the_step() -> None:
+    saga = Saga(program(undoable("a", arguments={"of": "${step.output}"}), task("b", "a")))
     saga.go()
     saga.go(done("a", 1))
     saga.go(failed("b"))
     saga.go(done("a#undo"))
     *_, inverse = story_of(saga).runs
-    shown = run_view(saga.program, inverse, NOTHING)
-    assert (shown.item, shown.outcome, shown.input) == ("undo", "succeeded", None)
+    with pytest.raises(LackingError) as lacking:
+        run_view(saga.program, inverse, NOTHING)
+    found = FetchedValues(
+        entries={one.version: one for one in saga.entries if one.version in lacking.value.entries}
+    )
+    shown = run_view(saga.program, inverse, found)
+    assert (shown.item, shown.outcome, shown.input) == ("undo", "succeeded", {"of": 1})
     page, _ = page_of_runs(story_of(saga), 0, 9, "undo")
     assert [run.event.item for run in page] == ["undo"]
+    # Of a program that has no inverse any more nothing is known.
+    assert run_view(program(task("a"), task("b", "a")), inverse, found).input is None
 
 
 def test_the_next_attempt_has_the_arguments_that_an_answer_changed() -> None:

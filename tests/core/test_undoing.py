@@ -14,7 +14,7 @@ from baton.core.log import events as ev
 from baton.core.log.slots import Slot, subject_item
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import group_of, status_of
-from baton.core.log.undos import Undoable, undo_item
+from baton.core.log.undos import NotUndone, Undoable, undo_item
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view, undo_view
 from tests.core.asked import steps_of
@@ -82,6 +82,7 @@ def test_a_failed_saga_undoes_the_last_first() -> None:
     assert (end.status, end.failure and end.failure.node) == ("rolled_back", "d")
     assert end.undone == ev.Undone(done=2, lasts=1, lasting=("b",))
     assert saga.state.undo.spans == ((2, 5),)
+    assert (saga.state.undo.can, saga.state.undo.cannot) == (0, 0)
     assert saga.state.undo.generation("a") == 1
     assert saga.state.undo.generation("b") == 0
 
@@ -209,17 +210,21 @@ def test_an_undo_that_the_graph_does_not_have_any_more_is_told() -> None:
     assert (end.undone.failed[0].code, end.undone.lasting) == ("tool_missing", ("b", "a"))
 
 
-def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_told() -> None:
+@pytest.mark.parametrize(("known", "told"), [(19, ["tool_missing"]), (20, [])])
+def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_told(
+    known: int, told: list[str]
+) -> None:
     saga = two()
     saga.go(failed("d"))
-    saga.state = replace(saga.state, undo=replace(saga.state.undo, set_aside=1))
+    before = tuple(NotUndone(slot=f"n{number}", version=1) for number in range(known))
+    saga.state = replace(saga.state, undo=replace(saga.state.undo, failed=before))
     saga.program = Program(
         replace(saga.program.graph, nodes=tuple(replace(node, undo={}) for node in saga.program.graph.nodes)),
         KINDS,
     )
     saga.program.has_reversible = True
     saga.go()
-    assert incidents(saga) == []
+    assert incidents(saga) == told
 
 
 def test_a_saga_that_may_end_without_it_undoes_nothing() -> None:

@@ -79,17 +79,19 @@ def test_no_two_tries_are_undone_at_a_time(together: bool) -> None:
     assert (status_of(saga.state), passed(saga)) == ("rolled_back", ["a@1", "a@0"])
 
 
-def test_another_round_of_the_loop_around_it_is_another_poll() -> None:
+@pytest.mark.parametrize("together", [True, False])
+def test_another_round_of_the_loop_around_it_is_another_poll(together: bool) -> None:
     outer = Loop(condition=AGAIN, max_iterations=2, back_to="a")
     inner = Loop(condition=AGAIN, max_iterations=9, back_to="a", poll=Poll())
     a = undoable("a", loop=inner, loops=("b", "a"))
     saga = Saga(program(a, task("b", "a", loop=outer, loops=("b",))))
+    saga.program.graph = replace(saga.program.graph, undo_together=together)
     for slot in ("a@0.0", "a@0.1"):
         saga.go(done(slot, {"again": slot == "a@0.0"}))
     saga.go(done("b@0", {"again": True}))
     saga.go(done("a@1.0", {"again": True}))
     saga.go(failed("a@1.1", "sold_out", "permanent"))
-    assert ready(saga.decision) == ["a@1.0#undo"]
+    assert ready(saga.decision) == ["a@1.0#undo", *(["a@0.1#undo"] if together else [])]
     saga.go(done("a@1.0#undo"))
     assert ready(saga.decision) == ["a@0.1#undo"]
     saga.go(done("a@0.1#undo"))

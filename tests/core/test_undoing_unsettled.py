@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -14,9 +16,9 @@ from tests.core.test_undoing import undoable
 from tests.core.undo_asking import asked, expire, say
 
 
-def after_a_death() -> Saga:
+def after_a_death(**more: Any) -> Saga:
     """`a` and `b` ran when the invocation died, and `b` has failed for good in the next one."""
-    saga = Saga(program(undoable("a"), task("b")))
+    saga = Saga(program(undoable("a", **more), task("b")))
     saga.go(running=["a", "b"])
     saga.die()
     saga.go(failed("b"))
@@ -51,10 +53,11 @@ def test_such_a_step_of_which_its_tool_says_that_it_has_not_happened_has_nothing
     assert (saga.state.ended.status, saga.state.undo.can) == ("failed", 0)
 
 
-def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up() -> None:
-    saga = after_a_death()
+@pytest.mark.parametrize("more", [{}, {"effect": "once"}, {"effect": "idempotent", "verified": True}])
+def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up(more: dict[str, Any]) -> None:
+    saga = after_a_death(**more)
     for _ in range(3):
-        assert ready(saga.decision) == ["a"]
+        assert [(step.slot, step.look) for step in steps_of(saga.decision)] == [("a", bool(more))]
         saga.go(interrupted("a"))
     assert asked(saga) == ["a#undo"]
     expire(saga)

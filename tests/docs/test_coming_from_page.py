@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.docs.pages import ROOT, Page
+from tests.docs.pages import OF_ITS_OWN, ROOT, Page
 
 PAGE = Page(ROOT / "docs/coming-from.md")
 
@@ -17,8 +17,8 @@ def test_what_it_ports_runs(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, "utf-8")
     path = os.pathsep.join(map(str, (ROOT / "layers/engine", tmp_path / "layers/app")))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", "tests")
+    environment = {**os.environ, "PYTHONPATH": path, **OF_ITS_OWN}
+    pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
     check = ("-c", "from baton.cli import main; main()", "check", "-q")
     for command, said in ((pytest, "7 passed"), (check, "ok, settle-claim")):
         done = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import README, ROOT, Page
+from tests.docs.pages import OF_ITS_OWN, README, ROOT, Page
 
 PAGE = Page(ROOT / "docs/functions.md")
 BATON = ("-c", "from baton.cli import main; main()")
@@ -58,7 +58,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, (ROOT / "layers/engine", folder / "layers/app")))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": path, **OF_ITS_OWN}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -71,9 +71,7 @@ def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_its_tests_pass(project: Path) -> None:
-    done = python(
-        project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", "tests"
-    )
+    done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10 passed" in done.stdout
 

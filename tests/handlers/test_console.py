@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.console.site import PAGES
-from baton.core.log.events import Failure, SagaEnded, StepSucceeded, UnitRecorded, Value
+from baton.core.log.events import AttemptFailed, Failure, SagaEnded, StepSucceeded, UnitRecorded, Value
 from baton.ports import SagaRef
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
@@ -155,9 +155,9 @@ def pages(http: Http) -> list[str]:
         f"{SAGA}/log",
         f"{SAGA}/log/1",
         f"{SAGA}/cost",
-        f"{SAGA}/time",
         f"{SAGA}/graph",
-        f"{SAGA}/nodes/guests",
+        f"{SAGA}?node=guests",
+        f"{SAGA}/log?kind=failures",
         f"{SAGA}/fork",
         f"/console/sagas/{GRACE.id}",
         f"/console/sagas/{GRACE.id}/cancel",
@@ -181,11 +181,21 @@ def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(
         assert f"/console{path}" in figures
 
 
-def test_the_page_of_a_node_lists_the_units_of_its_work(http: Http, browser: Browser) -> None:
+def test_the_overview_leads_to_recent_sagas_and_to_the_forms_that_start_some(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA, PARTY)
+    html = browser.get("/console").html
+    assert f'href="{SAGA}"' in html.partition("Changed last")[2]
+    assert 'href="/console/workflows/party/start"' in html
+    assert "/start" not in Browser(http, roles=("read",)).get("/console").html
+
+
+def test_the_panel_of_a_node_lists_the_units_of_its_work(http: Http, browser: Browser) -> None:
     begin(http.engine, ADA, ECHO)
     one = UnitRecorded(node="say", name="pay <b>", key="k", output=Value(v=HOSTILE), size=9, at=1)
     append(http.engine, one, UnitRecorded(node="say", name="ship", key="l", output=Value(v=7), size=1, at=1))
-    seen = browser.get(f"{SAGA}/nodes/say")
+    seen = browser.get(f"{SAGA}?node=say")
     assert "Units of its work" in seen.text
     assert "ship: 7" in seen.text
     assert "pay <b>:" in seen.text, "as text"
@@ -195,6 +205,35 @@ def test_the_page_of_a_node_lists_the_units_of_its_work(http: Http, browser: Bro
     assert [one["name"] for one in answer["units"]] == ["pay <b>", "ship"]
     (active,) = http.get(f"/sagas/{ADA.id}").body["active"]
     assert active["units"] == 2
+
+
+def test_the_page_of_a_saga_shows_the_node_that_is_chosen_or_the_one_that_matters(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA, PARTY.replace("output:", "  later: {value: 1, after: guests}\noutput:"))
+    assert f'href="{SAGA}?node=later#node"' in browser.get(SAGA).html
+    for path, node in ((SAGA, "guests"), (f"{SAGA}?node=later", "later")):
+        panel = browser.get(path).html.partition('<section class="panel"')[2]
+        assert f"<code><bdi>{node}</bdi></code>" in panel.partition("</h2>")[0]
+    assert browser.get(f"{SAGA}?node=gusts").status == 404
+
+
+def test_events_are_filtered_by_kind_and_node(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA, ECHO)
+    failed = AttemptFailed(node="say", attempt=1, failure=Failure("boom", "No luck."), **_AT)
+    append(
+        http.engine, failed, UnitRecorded(node="say", name="pay", key="k", output=Value(v=1), size=1, at=1)
+    )
+    for path in (SAGA, f"{SAGA}/log"):
+        for query, kinds in (
+            ({"kind": "failures"}, ["attempt failed"]),
+            ({"kind": "unit_recorded"}, ["unit recorded"]),
+            ({"of": "say"}, ["attempt failed", "unit recorded"]),
+            ({"of": "another"}, []),
+        ):
+            listed = browser.get(path, **query).html.rpartition("</form>")[2].partition("The same")[0]
+            found = [one for one in ("saga started", "attempt failed", "unit recorded") if one in listed]
+            assert (path, query, found) == (path, query, kinds)
 
 
 def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http, says: Says) -> None:
@@ -274,6 +313,17 @@ def test_sagas_are_filtered_and_paged(
     assert found == {ADA.id, GRACE.id}
     says.within(browser.get("/console/sagas", status="failed").text)
     assert ADA.id not in browser.get("/console/sagas", workflow="silent").text
+
+
+def test_a_saga_is_found_by_its_id_its_workflow_and_a_label(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA, PARTY)
+    for wanted, to in (
+        (ADA.id, SAGA),
+        ("party", "/console/sagas?workflow=party"),
+        ("order=7", "/console/sagas?label=order%3D7"),
+    ):
+        seen = browser.get("/console/sagas", find=wanted)
+        assert (seen.status, seen.headers["location"]) == (303, to)
 
 
 def test_a_filter_that_is_none_is_explained(browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -54,7 +55,8 @@ def ask(http: Http, **changed: Any) -> None:
         "asked_at": 1_767_225_600_000,
         "expires_at": LATE,
     }
-    begin(http.engine, ADA, DOCUMENT)
+    if http.engine.log.read_head(ADA) is None:
+        begin(http.engine, ADA, DOCUMENT)
     append(http.engine, QuestionOpened(node="form", ask=Ask(**(given | changed))))
 
 
@@ -161,6 +163,39 @@ def test_an_address_from_outside_is_a_link_only_if_it_is_https(
     seen = host.get(PAGE)
     assert (f'href="{url}"' in seen.html) is is_link
     assert url in seen.text
+
+
+@pytest.mark.parametrize(
+    ("picture", "source", "allowed"),
+    [
+        ("https://shop.test:8443/a.png?x=1", "https://shop.test:8443/a.png?x=1", "https://shop.test:8443"),
+        ("https://shop.test; script-src *", "https://shop.test; script-src *", "https://shop.test"),
+        ("http://x.test/a.png", "", ""),
+        ("cas://sha256/" + "0" * 64, "", ""),
+    ],
+)
+def test_the_picture_of_a_takeover_is_shown_and_its_page_allows_no_other_source(
+    picture: str, source: str, allowed: str, http: Http, host: Browser
+) -> None:
+    takeover = Takeover(url="https://shop.test/a", picture=picture, instructions="")
+    ask(http, type="takeover", kind="takeover", options=("done",), schema=None, takeover=takeover)
+    seen = host.get(PAGE)
+    policy = seen.headers["content-security-policy"]
+    assert [str(at["src"]) for tag, at in seen.elements() if tag == "img"] == [source][: bool(source)]
+    assert f"img-src {allowed} 'self'".replace("  ", " ") in policy
+    assert policy.count("script-src") == 1
+    assert ("which cannot be shown" in seen.text) is not bool(source)
+
+
+def test_a_stored_picture_is_a_part_of_its_page(http: Http, host: Browser) -> None:
+    png = "iVBORw0KGgo" + "A" * 40_000
+    begin(http.engine, ADA, DOCUMENT, png)
+    (address,) = re.findall(r"cas://sha256/[0-9a-f]{64}", host.get(f"/console/sagas/{ADA.id}/log.json").html)
+    takeover = Takeover(url="https://shop.test/a", picture=address, instructions="")
+    ask(http, type="takeover", kind="takeover", options=("done",), schema=None, takeover=takeover)
+    seen = host.get(PAGE)
+    assert f'src="data:image/png;base64,{png}"' in seen.html
+    assert "img-src data: 'self'" in seen.headers["content-security-policy"]
 
 
 def test_a_question_that_is_not_open_is_said(http: Http, host: Browser) -> None:

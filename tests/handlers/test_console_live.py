@@ -17,7 +17,7 @@ from tests.kit.many_signals import add_news
 
 PARAMETERS = _PARAMETERS
 SAGA = f"/console/sagas/{ADA.id}"
-LIVE = ("/console", "/console/sagas", "/console/inbox", SAGA, f"{SAGA}/graph", f"{SAGA}/time", f"{SAGA}/log")
+LIVE = ("/console", "/console/sagas", "/console/inbox", SAGA, f"{SAGA}/graph", f"{SAGA}/log")
 
 
 @pytest.fixture

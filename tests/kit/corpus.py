@@ -19,6 +19,7 @@ from baton.core.log.questions import APPROVE, Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.runtime.requests.service import Service
 from tests.kit import polls_and_children
+from tests.kit.assisted_functions import OF_ASSISTED
 from tests.kit.documents import (
     APPROVED,
     BIG,
@@ -48,6 +49,7 @@ from tests.kit.journal_scenarios import journalled
 from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
+from tests.kit.order_scenarios import OF_ORDERS
 from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.shared_budget import family, resume_parked
 from tests.kit.undoable_tools import finds_closed, lends, lends_again
@@ -421,12 +423,20 @@ CORPUS = (
         for name, drive in (*MODELLED.items(), *polls_and_children.DRIVES)
     ),
     *(
-        Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "races")
-        for name, drive in OF_FUNCTIONS.items()
+        Scenario(
+            name,
+            partial(drive, start=start, patiently=patiently),
+            same_steps=name not in ("races", "durable"),  # a process that has not run a handler does nothing
+        )
+        for name, drive in {**OF_FUNCTIONS, **OF_ASSISTED}.items()
     ),
     Scenario("journalled", partial(journalled, start=start, patiently=patiently)),
     Scenario("changes", partial(changes, start=start, patiently=patiently), "parked", same_steps=False),
     Scenario("lends-in-turn", partial(lends_in_turn, start=start, patiently=patiently), "rolled_back"),
+    *(
+        Scenario(name, partial(drive, start=start, patiently=patiently), status, same_steps=False)
+        for name, (drive, status) in OF_ORDERS.items()
+    ),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
     Scenario(
         "family", _FAMILY, same_steps=False, limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0")

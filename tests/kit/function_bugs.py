@@ -8,10 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.compat.aws_durable import context as durable
+from baton.core.decide import outcomes
 from baton.core.log.folding import fold
 from baton.ports.functions import FunctionStep
 from baton.runtime.worker import functions
 from baton.runtime.worker.functions import FunctionRunner
+from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.loop import TaskPath
 from tests.kit.bugs import replaced
 
 _Live = vars(functions)["_Live"]
@@ -106,4 +110,48 @@ def a_second_result_of_an_entry_is_dropped() -> Iterator[None]:
 
     real = _Live.deliver
     with replaced(_Live, "deliver", deliver):
+        yield
+
+
+@contextmanager
+def what_a_function_has_done_is_not_undone() -> Iterator[None]:
+    """Function row: the effects of its steps are not among those of the saga."""
+
+    def enlisted(program: Any, state: Any, node: Any, succeeded: Any, outcome: Any) -> Any:
+        return succeeded if succeeded.item else real(program, state, node, succeeded, outcome)
+
+    real = vars(outcomes)["_enlisted"]
+    with replaced(outcomes, "_enlisted", enlisted):
+        yield
+
+
+@contextmanager
+def an_agent_has_another_name_each_time_that_it_is_asked() -> Iterator[None]:
+    """Function row: how often an agent was asked is counted in the memory of a process."""
+
+    def agent(self: WorkflowContext, agent: Any, prompt: Any, **more: Any) -> Any:
+        asked.append(agent)
+        return real(self, agent, prompt, **{"name": f"{agent.name}_{len(asked)}", **more})
+
+    asked: list[Any] = []
+    real = WorkflowContext.agent
+    with replaced(WorkflowContext, "agent", agent):
+        yield
+
+
+@contextmanager
+def operations_of_tasks_are_named_as_if_there_were_no_tasks() -> Iterator[None]:
+    """Function row: an operation has the name of its place in the order in which all were asked for."""
+
+    def task(self: TaskPath, name: str) -> TaskPath:
+        return self
+
+    with replaced(TaskPath, "task", task):
+        yield
+
+
+@contextmanager
+def the_code_of_a_step_is_taken_for_there() -> Iterator[None]:
+    """Durable row: a process that has not run the handler has nothing to do for its step, and says that it is done."""
+    with replaced(durable, "MISSING", None):
         yield

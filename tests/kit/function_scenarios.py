@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "functions"
 DEPLOYED = {"code": 1}
+HEARTBEATS = {"lively": "5m", "silent": "10s"}  # the store may be out of order for a minute
 SLOW = "name: slow\nnodes: {a: {wait: {for: 5h}}}"
 
 
@@ -127,7 +128,7 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         """Callbacks of its own: reported at once and with signs of life, never, and with a failure; and a saga that goes on alone."""
 
         async def told(job: str) -> Any:
-            made = context.callback(timeout="10m", heartbeat="10s" if job in ("lively", "silent") else None)
+            made = context.callback(timeout="10m", heartbeat=HEARTBEATS.get(job))
             await context.step("send_token", job, made.token)
             try:
                 return await made

@@ -7,10 +7,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, StepFailure, tool
 from baton.core.log.events import Entry, Forked, UnitRecorded
+from baton.core.money import MICRO
 from baton.ports import SagaRef
 from baton.tools.define import Registry
 from tests.kit.process import RUNS_IN, pause
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 JOURNAL = "journal"
 UNITS = 5
+UNIT_COST = 300
+"""Micro-dollars that each call of a unit's function spends."""
 SHORT = """
 name: journalled
 nodes:
@@ -69,6 +73,7 @@ def add_journals(registry: Registry, books: Books) -> None:
         is_first = sum((one.node, one.name) == (context.node, name) for one in books.units) == 1
         if is_first and name == "unit 2":
             raise StepFailure("service_unavailable", "the line is dead")
+        context.spend(Decimal(UNIT_COST) / MICRO)
         books.act(key, [context.node, name])
         return f"{of} {name} " + ("x" * 20_000 if name == "unit 4" else "")
 
@@ -112,6 +117,8 @@ def _of_log(
             if event.key in recorded:
                 yield f"{event.name} of {event.node} was recorded twice"
             recorded.add(event.key)
+            if event.cost != UNIT_COST:
+                yield f"{event.name} of {event.node} has cost {UNIT_COST}, and {event.cost} in the log"
             if not any(act.node == event.node and act.at <= written for act in acts):
                 yield f"{event.name} of {event.node} was recorded and not done"
             if any(act.at > written and _is_sure(act) for act in acts):

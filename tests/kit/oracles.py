@@ -39,6 +39,7 @@ from baton.core.log.events import (
     StepFailed,
     StepInterrupted,
     StepSucceeded,
+    UnitRecorded,
 )
 from baton.core.log.folding.received import HEARTBEAT, fingerprint
 from baton.core.log.questions import APPROVE
@@ -55,6 +56,7 @@ from tests.kit.function_scenarios import FUNCTIONS, of_functions
 from tests.kit.journal_scenarios import JOURNAL, of_journals
 from tests.kit.links import of_links
 from tests.kit.notice_oracles import of_notices
+from tests.kit.order_scenarios import ORDERS, of_orders
 from tests.kit.polls_and_children import undone_and_done_again
 from tests.kit.process import FOREVER, Process
 from tests.kit.question_oracles import of_questions
@@ -71,7 +73,7 @@ TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
-_COSTS = CallbackOpened | AttemptFailed | StepFailed | StepInterrupted | StepSucceeded
+_COSTS = CallbackOpened | AttemptFailed | StepFailed | StepInterrupted | StepSucceeded | UnitRecorded
 
 
 def of_saga(world: World, saga: str) -> Iterator[str]:
@@ -115,6 +117,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{FUNCTIONS}: {text}" for text in of_functions(logs))
     yield from (f"{JOURNAL}: {text}" for text in of_journals(world, logs))
+    yield from (f"{ORDERS}: {text}" for text in of_orders(world, logs))
     yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
@@ -331,9 +334,20 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # So has that of a worker which had written nothing, where the next one dies before it has said what is assumed; it holds
     # also for requests before which the worker has died (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
-    untold = [one for one in dead[:-1] if one.id not in wrote]
+    # Nor does one of an older release say so: it writes nothing.
+    gone = [p for p in world.processes.values() if p in dead or p.home.is_old]
+    untold = [one for one in gone[:-1] if one.id not in wrote]
     most += sum(max(one.holds, _asked_by(world, one.id)) for one in untold)
     most += sum(_asked_by(world, name) for name in unheard - {one.id for one in untold})
+    # Nor has it heard what an answer to a worker before has cost less than it can have.
+    most += sum(
+        -event.cost
+        for entries in logs.values()
+        for entry in entries
+        if entry.invocation in unheard
+        for event in entry.events
+        if isinstance(event, _COSTS) and event.cost < 0
+    )
     # A worker that goes on takes back what lands late, unless the store was silent to it twice.
     most += sum(one.held_late for one in silenced)
     # Nor has an heir that had no answer about what the dead held: it assumes nothing.

@@ -43,6 +43,7 @@ from tests.kit.oracles import (
     RESULT,
     TOLD,
 )
+from tests.kit.order_scenarios import ORDERS
 from tests.kit.polls_and_children import AGAIN
 from tests.kit.process import INDEX, REFUSES, Outage
 from tests.kit.races import fork_race, race
@@ -303,6 +304,24 @@ PLANTED: Mapping[str, Planted] = {
             LIVENESS,
             everywhere("side-by-side", drawn=0),
         ),
+        Planted(function_bugs.what_a_function_has_done_is_not_undone, ORDERS, at_rest("order-cancelled")),
+        Planted(
+            function_bugs.an_agent_has_another_name_each_time_that_it_is_asked,
+            RESULT,
+            everywhere("assisted", (CRASH_AFTER,), drawn=0),
+        ),
+        Planted(
+            function_bugs.operations_of_tasks_are_named_as_if_there_were_no_tasks,
+            RESULT,
+            everywhere("members", (CRASH_AFTER,), drawn=0),
+        ),
+        Planted(
+            function_bugs.the_code_of_a_step_is_taken_for_there,
+            RESULT,
+            everywhere("durable", (CRASH_AFTER,), drawn=0),
+        ),
+        Planted(journal_bugs.the_cost_of_a_unit_is_not_in_its_entry, JOURNAL, at_rest("journalled")),
+        Planted(journal_bugs.a_unit_is_paid_with_its_attempt_too, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.recorded_units_are_not_read, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_forgets_those_before_it, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_has_the_key_of_another_step, JOURNAL, at_rest("journalled")),

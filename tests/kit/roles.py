@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,6 +40,18 @@ DEED: ContextVar[Deed | None] = ContextVar("DEED", default=None)
 """The call in which a tool runs, for what it does."""
 
 
+class _Spent(list[Decimal]):
+    """All that a call has spent, also when the log has it: the engine's own list has what the log has not."""
+
+    def __init__(self, of_engine: list[Decimal]) -> None:
+        super().__init__(of_engine)
+        self._of_engine = of_engine
+
+    def append(self, amount: Decimal, /) -> None:
+        super().append(amount)
+        self._of_engine.append(amount)
+
+
 class ToolsOf:
     """The real performer; what a dead process still computes never reaches the outside."""
 
@@ -53,8 +66,10 @@ class ToolsOf:
         await self._process.thawed()
         RUNS_IN.set(self._process)
         world.running[context.saga, context.node] = self._process
-        self._process.spends.append(context.spent)
-        world.spends.append((context.saga, context.spent))
+        told = _Spent(context.spent)
+        context = msgspec.structs.replace(context, spent=told)
+        self._process.spends.append(told)
+        world.spends.append((context.saga, told))
         if world.plan.next("perform", True) in OF_WORKERS:
             world.faults.append(f"{self._process.id}: stands still inside {tool}")
             self._process.freeze()

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure
-from baton.core.log.events import CallbackOpened, Entry, Forked, StepSucceeded
+from baton.core.log.events import CallbackOpened, Entry, Forked, FunctionBegan, StepSucceeded
 from baton.core.log.questions import Answer
 from baton.core.models.messages import Message, request_bytes
 from baton.core.models.usage import Price, most_of, usage_cost
@@ -253,11 +253,16 @@ async def through(
     return await attended(world, saga, patiently)
 
 
+def first_of(ask: Mapping[str, Any], answer: str) -> str:
+    """Return the answer to a question that takes it; to another one, the first that it takes."""
+    return answer if answer in ask["options"] else str(ask["options"][0])
+
+
 async def attended(
     world: World,
     saga: str,
     patiently: Callable[..., Any],
-    says: Callable[[Mapping[str, Any]], str] = lambda _: "approve",
+    says: Callable[[Mapping[str, Any]], str] = lambda ask: first_of(ask, "approve"),
 ) -> str:
     """A person looks when the log has grown, answers every question twice, and resumes the saga when it is parked."""
     known = 0
@@ -325,8 +330,11 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
     talks: dict[tuple[str, str], dict[int, list[list[Message]]]] = defaultdict(dict)
     most, refused = getattr(world.models, "most", math.inf), set[tuple[str, str]]()
-    for entries in logs.values():
+    functions = set[tuple[str, str]]()
+    for saga, entries in logs.items():
         yield from _paid_twice(entries)
+        began = (event for entry in entries for event in entry.events if isinstance(event, FunctionBegan))
+        functions.update((saga, event.slot) for event in began)
     for one in world.asked:
         saga, slot = one.place
         at, by = answered.get(one.place, (math.inf, ""))
@@ -335,7 +343,7 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if is_of_a_summary(one.request):
             continue
         owner, _, item = slot.partition("#")
-        if item.isdecimal():  # one of many is asked about apart
+        if item.isdecimal() or (saga, owner) in functions:  # one of many is asked about apart
             owner = slot
         number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
         said = [message for message in one.request.messages if not is_corrected(message)]

@@ -14,9 +14,11 @@ from typing import Any, cast
 
 from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
+from tests.kit.assisted_functions import add_assisted
 from tests.kit.drawn_functions import add_drawn
 from tests.kit.external_work import Jobs, add_handing
 from tests.kit.faults import Crash
+from tests.kit.function_members import add_members
 from tests.kit.function_scenarios import add_functions
 from tests.kit.journal_scenarios import UnitDone, add_journals
 from tests.kit.mishaps import add_misbehaving, add_mishaps
@@ -40,6 +42,8 @@ class Books:
     jobs: Jobs = field(default_factory=Jobs)
     units: list[UnitDone] = field(default_factory=list)
     loans: Loans = field(default_factory=Loans)
+    shop: Any = None
+    """Of order_scenarios.py."""
 
     def do(self, what: str, until_ms: int | None = None) -> None:
         """What a service does that honours no keys, unless it is told until when it may. Raises `StepFailure`.
@@ -140,6 +144,8 @@ def _declared() -> Registry:
     add_functions(registry)
     add_journals(registry, books)
     add_drawn(registry)
+    add_assisted(registry, books)
+    add_members(registry)
     return registry
 
 

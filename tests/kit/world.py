@@ -182,11 +182,11 @@ class World:
 
     def _new_engine(self, process: Process) -> Engine:
         registry = self.code_of(process)
-        engine = Engine.on(
+        return Engine.on(
             self.store,
             self.blobs,
             process.clock,
-            replace(self.limits, build=process.home.version or self.limits.build),
+            self._limits_of(process.home.version),
             entropy=SeededEntropy(self.seed + next(self._numbers)),
             offload=process.offload,
             performer=ToolsOf(process, registry),
@@ -197,8 +197,12 @@ class World:
             watch=self.watch,
             confirm_url=self.confirm_url,
             models=self._models_of(process),
+            functions=ApplicationFunctions(registry),
+            builds=InvokedBuilds(process),
         )
-        return replace(engine, functions=ApplicationFunctions(registry), builds=InvokedBuilds(process))
+
+    def _limits_of(self, version: str) -> Limits:
+        return replace(self.limits, build=version) if version else self.limits
 
     def process(self, role: str, version: str = "") -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from decimal import Decimal
 
 import pytest
 
-from baton import StepFailure
+from baton import StepFailure, WorkflowContext, workflow
 from baton.core.log.events import AttemptFailed, Revived, StepInterrupted, StepSucceeded
 from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.money.ledger import Ledger
+from baton.tools.functions.define import document_of
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
@@ -54,6 +56,23 @@ async def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revi
     assert (done.cost, done.assumed) == (200, 0)
     assert shown["spent_usd"] * 1_000_000 == pytest.approx(assumed + 200)
     assert sums(world) == Sums(assumed + 200, assumed + 200, 0)
+
+
+async def test_so_is_a_request_of_a_function_whose_saga_has_spent_nothing_before() -> None:
+    world = World.start()
+    world.models = Scripted(dies_at_first)
+
+    @workflow("w", registry=world.registry)
+    async def asks(context: WorkflowContext) -> str:
+        return await context.model("m", "hi", max_output=100)
+
+    world.tools = world.registry.specs()
+    shown = await ran(world, json.dumps(document_of(world.registry["w"])), {})
+    (revived,) = of_kind(world, shown["id"], Revived)
+    assert [*revived.assumed] == ["asks#model"]
+    spent = sum(revived.assumed.values()) + 200
+    assert shown["spent_usd"] * 1_000_000 == pytest.approx(spent)
+    assert sums(world) == Sums(spent, spent, 0)
 
 
 async def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits() -> None:

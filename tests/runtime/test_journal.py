@@ -20,7 +20,7 @@ from baton.core.log.questions import Answer
 from baton.core.log.state import State
 from baton.tools.functions.define import document_of
 from tests.kit.faults import Crash
-from tests.kit.world import World
+from tests.kit.world import USER, World
 
 SETTLE = "name: w\nnodes: {settle: {tool: accounts.settle, with: {parts: 5}}}\noutput: ${ctx.settle.output}"
 Mishap = Callable[[Context], Any]
@@ -489,3 +489,88 @@ async def test_a_pure_step_that_runs_ahead_of_the_log_finds_its_units() -> None:
     assert (await show(world, saga))["status"] == "completed"
     assert acts == ["one", "two"]
     assert [one.name for one in units(world, saga)] == ["one", "two"]
+
+
+# ---- money ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Metered:
+    """A tool of three units, each of which costs 10 cents. `dies`: where its worker dies the first time."""
+
+    dies: str
+    begun: int = 0
+
+    def open(self, world: World, **more: Any) -> None:
+        async def pay(number: int, context: Context) -> int:
+            context.spend("0.10")
+            self.die(world, f"in {number}")
+            return number
+
+        @tool("meters", registry=world.registry, **more)
+        async def meters(context: Context) -> int:
+            self.begun += 1
+            for number in range(3):
+                await context.once(f"{number}", pay, number, context)
+                self.die(world, f"after {number}")
+            return self.begun
+
+        world.tools = world.registry.specs()
+
+    def die(self, world: World, where: str) -> None:
+        if where == self.dies and self.begun == 1:
+            (process,) = [one for (_, name), one in world.running.items() if name == "a"]
+            process.is_dead = True
+            raise Crash
+
+
+@pytest.mark.parametrize("cost_usd", [None, "0.50"])
+@pytest.mark.parametrize("budget", ["0", "5"])
+@pytest.mark.parametrize(
+    ("dies", "spent"), [("", 0.3), ("after 0", 0.3), ("after 1", 0.3), ("after 2", 0.3), ("in 1", 0.3)]
+)
+async def test_what_units_have_cost_counts_although_their_worker_dies(
+    dies: str, spent: float, budget: str, cost_usd: str | None
+) -> None:
+    """What is in no entry yet is lost with it, as of any attempt: the unit is paid for again."""
+    world = World.start(limits=Limits(user_day_budget_usd=budget, saga_budget_usd="2"))
+    metered = Metered(dies)
+    metered.open(world, cost_usd=cost_usd)
+    saga = await begin(world, "name: w\nnodes: {a: {tool: meters}}")
+    await world.settle()
+    view = await show(world, saga)
+    assert (view["status"], view["spent_usd"]) == ("completed", spent)
+    assert [one.cost for one in units(world, saga)] == [100_000] * 3
+    assert metered.begun == (2 if dies else 1)
+    accounts = {account: sums for account, sums in world.budgets.spent().items() if account.user == USER}
+    assert [*accounts.values()] == ([300_000] if budget != "0" else [])
+
+
+async def test_an_attempt_pays_for_what_no_unit_of_it_has_paid_for() -> None:
+    world = World.start()
+
+    async def fails(context: Context) -> None:
+        context.spend("0.04")
+        await asyncio.sleep(0.1)
+        raise StepFailure("service_unavailable", "not now")
+
+    async def pays(context: Context) -> None:
+        context.spend("0.02")
+
+    @tool("both", registry=world.registry)
+    async def both(context: Context) -> None:
+        context.spend("0.01")
+        await asyncio.gather(
+            context.once("pays", pays, context), *map(fails, [context][context.attempt - 1 :])
+        )
+        context.spend("0.08")
+
+    world.tools = world.registry.specs()
+    saga = await begin(world, "name: w\nnodes: {a: {tool: both}}")
+    await world.settle()
+    paid = [
+        one for one in world.events(saga) if isinstance(one, UnitRecorded | AttemptFailed | StepSucceeded)
+    ]
+    costs = [(type(one).__name__, one.cost) for one in paid if one.cost]
+    assert costs == [("UnitRecorded", 70_000), ("StepSucceeded", 90_000)]
+    assert (await show(world, saga))["spent_usd"] == 0.16

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.log.events import CancelRequested, ChildUndone, Forked
+from baton.core.limits import Limits
+from baton.core.log.events import CancelRequested, ChildReported, ChildUndone, Forked
 from baton.core.log.state import State
 from baton.runtime.worker.children import _is_asked
 from baton.runtime.worker.undo_children import _next
@@ -40,10 +42,9 @@ nodes:
 """
 
 
-async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice() -> None:
-    world = World.start()
+def add_dear(world: World, *, broken: Sequence[bool] = ()) -> None:
+    """`dear.rent`, for 5 cents, and what undoes it, for 2, also where it is `broken`."""
     add_ledger(world, Ledger())
-    broken = [True]
 
     @tool("dear.rent", undo="dear.back", cost_usd="0.05", registry=world.registry)
     async def rent(context: Context) -> None:
@@ -56,6 +57,11 @@ async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice
             raise StepFailure("closed", "the office is closed", kind="permanent", happened=False)
 
     world.tools = world.registry.specs()
+
+
+async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice() -> None:
+    world = World.start()
+    add_dear(world, broken=(broken := [True]))
     await world.service().register(CHILD, json_only=False)
     saga = (await view_of(world, PARENT))["id"]
     spent = []
@@ -72,6 +78,18 @@ async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice
     )
     forks = [event for event in world.events(f"{saga}.0.b") if isinstance(event, Forked)]
     assert len(forks) == 2, "each in a branch of its own"
+
+
+@pytest.mark.parametrize(
+    "first", ["tool: trip.book, with: {what: hotel}", "value: 1"], ids=["lists", "alone"]
+)
+async def test_a_parent_that_rolls_back_pays_for_all_that_a_child_at_work_has_spent(first: str) -> None:
+    world = World.start()
+    add_dear(world)
+    await world.service().register(f"{CHILD[:-1]}, z: {{wait: {{for: 1h}}, after: x}}}}", json_only=False)
+    nodes = f"a: {{{first}}}, b: {{workflow: child}}, c: {{tool: trip.fail, with: {{after: 5}}, after: a}}"
+    view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
+    assert view["spent_usd"] == 0.07
 
 
 POLLED = """
@@ -136,3 +154,18 @@ async def test_a_child_counts_as_undone_if_it_has_undone_something(child: str, u
     nodes = "a: {tool: trip.book, with: {what: hotel}}, b: {workflow: child}, c: {tool: trip.fail, with: {after: 5}, after: a}"
     view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
     assert (view["status"], report(view)["undone"]) == ("rolled_back", undone)
+
+
+PICKY = "name: child\ninput: {type: object, required: [n]}\nnodes: {x: {tool: trip.book, with: {what: car}}}"
+
+
+async def test_a_child_that_can_never_start_has_nothing_to_undo() -> None:
+    """Its tenant is full when it is opened, so that nothing has refused its input before the saga fails."""
+    world = World.start(limits=Limits(tenant_sagas=1))
+    add_ledger(world, ledger := Ledger())
+    await world.service().register(PICKY, json_only=False)
+    nodes = "a: {tool: trip.book, with: {what: hotel}}, b: {workflow: child, after: a}, c: {tool: trip.fail, with: {after: 1}, after: a}"
+    view = await view_of(world, f"name: w\non_failure: rollback\nnodes: {{{nodes}}}")
+    assert (view["status"], report(view)["undone"], ledger.in_force) == ("rolled_back", 1, {})
+    reports = [event for event in world.events(view["id"]) if isinstance(event, ChildReported)]
+    assert [(one.status, one.failure is not None) for one in reports] == [("failed", True)]

@@ -172,6 +172,23 @@ async def test_a_plan_counts_steps_in_doubt_as_far_as_the_rollback_goes_back() -
     assert [(one["undoable"], one["doubtful"]) for one in plans] == [(2, 1), (1, 1), (1, 0)]
 
 
+async def test_a_plan_names_a_call_in_doubt_that_its_step_has_left_for_another_beside_it() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    add_silent(world, Ledger())
+    other = "failover: [{name: p, when: {code: timeout}, then: {tool: trip.pay, with: {what: car}}}]"
+    document = SILENT.replace("on_failure: [rollback]", f"retry: none, {other}")
+    saga = await start(world, document, {}, "w")
+    await world.settle(600)
+    plan = (await world.service().rollback_plan(saga, 0))["plan"]
+    assert [(one["step"], one["by"], one["doubtful"]) for one in plan["steps"]] == [
+        ("b", "trip.refund", False),
+        ("b", "trip.cancel", True),
+        ("a", "trip.cancel", False),
+    ]
+    assert (plan["undoable"], plan["doubtful"]) == (2, 1)
+
+
 async def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_arguments() -> None:
     """Its answer says what there is to undo."""
     world = World.start()

@@ -188,3 +188,30 @@ async def test_a_defect_that_was_looked_at_is_a_defect_still(effect: str) -> Non
     world.tools = world.registry.specs()
     view = await view_of(world, "name: w\nnodes:\n  b: {tool: trip.rent, with: {what: car}}\n")
     assert (view["status"], view["questions"][0]["type"], view["error"]) == ("parked", "error", None)
+
+
+async def test_a_verify_that_hangs_in_every_invocation_of_a_stopping_saga_is_given_up() -> None:
+    world = World.start()
+    add_ledger(world, Ledger())
+    looked: list[str] = []
+
+    @tool("trip.wire", effect="once", verify="trip.wired", undo="trip.cancel", registry=world.registry)
+    async def wire(what: str, context: Context) -> dict[str, str]:
+        world.running[context.saga, context.node].is_dead = True
+        raise Crash
+
+    @tool("trip.wired", effect="pure", registry=world.registry)
+    async def wired(context: Context) -> dict[str, Any]:
+        looked.append(context.saga)
+        await asyncio.sleep(3_600)
+        return {"happened": True}
+
+    world.tools = world.registry.specs()
+    document = WHOLE.replace("tool: trip.rent", "tool: trip.wire").replace("timeout: 5s", "timeout: 5m")
+    saga = await start(world, document, {}, "w")
+    await asyncio.sleep(0.5)
+    await world.service().rollback(saga, CANCEL)
+    await world.settle(7_200)
+    view = await world.queries().show(saga)
+    assert (view["status"], len(looked)) == ("suspended", 3)
+    assert [one["id"].partition(".")[2] for one in view["questions"]] == ["b#undo.0"]

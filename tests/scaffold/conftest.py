@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from baton.scaffold.make import Project, make_project
+from tests.docs.pages import OF_ITS_OWN
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -31,13 +32,7 @@ def environment() -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("BATON_", "AWS_", "PYTEST"))
     }
-    return kept | {
-        "PYTHONPATH": str(ROOT / "layers/engine"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        # A project of one's own has pytest and what Baton adds to it.
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_PLUGINS": "baton.testing.pytest_plugin",
-    }
+    return kept | OF_ITS_OWN | {"PYTHONPATH": str(ROOT / "layers/engine")}
 
 
 @pytest.fixture(scope="session")

@@ -332,6 +332,35 @@ FOUND = {
             ("write", 39, THROTTLE),
         ),
     ),
+    "a worker of an older release comes after one that died and had written nothing": Schedule(
+        "surveys",
+        2140030006877,
+        is_warm=True,
+        rolls_s=120,
+        budget=3,
+        faults=(("write", 8, CRASH_BEFORE), ("read", 26, HANG), ("read", 43, CRASH_BEFORE)),
+    ),
+    "the store is out of order longer than between two signs of life": Schedule(
+        "promises", 2110010006123, faults=(), outages=(Outage("dynamodb", HANGS, 2, 62),)
+    ),
+    "a worker has the answer to the request of another, and an account is silent until it ends": Schedule(
+        "forgets",
+        2120030003388,
+        skew_ms=3_000,
+        is_warm=False,
+        gap_s=20,
+        slow=(("append", 0.2),),
+        faults=(
+            *(
+                ("write", 2, THROTTLE),
+                ("write", 3, NO_ANSWER),
+                ("write", 7, CRASH_AFTER),
+                ("write", 31, HANG),
+            ),
+            *(("read", at, CRASH_BEFORE) for at in (8, 10, 25)),
+            *(("read", 33, THROTTLE), ("read", 59, HANG)),
+        ),
+    ),
     "an answer lands behind a worker that has read the log, and then waits for an account": Schedule(
         "surveys",
         2030110002319,

@@ -129,6 +129,25 @@ def test_a_worker_dies_at_an_operation(place: str, moment: str) -> None:
     assert party_with(kills={place: moment}).status == "completed"
 
 
+@pytest.mark.parametrize("place", ["charge#undo", "party#undo-charge"])
+def test_a_worker_dies_at_the_inverse_of_an_operation(place: str) -> None:
+    result = party_with(answers={"ask": "no"}, kills={place: "after"})
+    assert (result.status, result.undone, result.view["revivals"]) == ("rolled_back", ["charge"], 1)
+
+
+def test_a_question_about_what_is_undone_is_named_by_its_operation() -> None:
+    async def lost(order: str) -> dict[str, str]:
+        raise ConnectionResetError("gone")
+
+    lose = {"shop.charge": lost}
+    with pytest.raises(Unanswered) as caught:
+        party_with(stand_ins=lose)
+    assert 'run(…, answers={"charge": "retry"})' in str(caught.value)
+    assert party_with(stand_ins=lose, answers={"charge": "retry"}).status == "rolled_back"
+    used = {"action": "use", "output": {"payment": "p"}}
+    assert party_with(stand_ins=lose, answers={"charge": used}).undone == ["charge"]
+
+
 @pytest.mark.parametrize("place", ["chrage", "invite[3]/ticket", "charge#2"])
 def test_a_kill_at_an_operation_that_never_came_fails_the_test(place: str) -> None:
     with pytest.raises(AssertionError) as caught:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from baton import Context, StepFailure, tool
+from baton import Context, StepFailure, WorkflowContext, tool, workflow
 from baton.testing import run
 from baton.tools.define import Registry
+from tests.kit.sentences import Says
 
 DOCUMENT = "name: w\nnodes: {pay: {tool: bank.pay, with: {parts: 3}}}\noutput: ${ctx.pay.output}"
 
@@ -53,3 +54,37 @@ def test_a_worker_that_dies_after_the_call_finds_all_units(is_async: bool) -> No
     result = run(DOCUMENT, tools=registry_of(bank, is_async=is_async), kills={"pay": "after"})
     assert (result.status, result.output) == ("completed", [1, 2, 3])
     assert bank.paid == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize(("moment", "paid"), [("before", ["0", "1", "2"]), ("after", ["0", "1", "1", "2"])])
+def test_a_worker_dies_at_a_unit(moment: str, paid: list[str], is_async: bool) -> None:
+    bank = Bank()
+    result = run(DOCUMENT, tools=registry_of(bank, is_async=is_async), kills={"pay: 1": moment})
+    assert (result.status, bank.paid, result.view["revivals"]) == ("completed", paid, 1)
+
+
+def test_a_worker_dies_at_a_unit_of_an_operation_as_often_as_the_test_says() -> None:
+    bank = Bank()
+    registry = registry_of(bank, is_async=True)
+
+    @workflow("pays", registry=registry, tools=["bank.pay"])
+    async def pays(context: WorkflowContext) -> list[int]:
+        await context.step("bank.pay", 1)
+        found: list[int] = await context.step("bank.pay", 2)
+        return found
+
+    result = run(pays, tools=registry, kills={"pay#2: 0": ["after", "before"], "pay: 1": "after"})
+    assert (result.status, result.view["revivals"]) == ("completed", 3)
+    assert bank.paid == ["0", "0", "0", "1", "1"]
+
+
+def test_a_kill_at_a_unit_that_never_came_fails_the_test() -> None:
+    with pytest.raises(AssertionError, match="no worker died there"):
+        run(DOCUMENT, tools=registry_of(Bank(), is_async=True), kills={"pay: 7": "after"})
+
+
+@pytest.mark.parametrize("kills", [{"pay: 1": "during"}, {"ship: 1": "after"}])
+def test_a_kill_at_a_unit_that_cannot_be_is_refused(kills: dict[str, str], says: Says) -> None:
+    with says.raised(ValueError):
+        run(DOCUMENT, tools=registry_of(Bank(), is_async=True), kills=kills)

@@ -188,7 +188,7 @@ class Pair:
 
     def _hear(self, decision: Decision) -> bool:
         """Children do what a saga that stops waits for: they undo what they have done, or end. False if it waits for none."""
-        if self.state.scope is not None and (undone := children_of(decision)):
+        if self.state.undo.work is not None and (undone := children_of(decision)):
             self.put(*(self.mirror.undoes(slot, child.saga) for slot, child in undone))
         elif self.state.is_stopping and children_of(decision):
             self.put(*children_ended(children_of(decision)))

@@ -193,7 +193,7 @@ LATE = {
     "the_failure_handler_does_not_know_the_failure": 61,
     "a_fresh_wait_takes_a_kept_signal": 291,
     "a_wait_does_not_say_that_it_is_fresh": 291,
-    "a_fresh_wait_loses_signals_of_every_name": 135,
+    "a_fresh_wait_loses_signals_of_every_name": 340,
     "a_fresh_wait_loses_only_one_signal": 428,
     "a_signal_is_lost_although_another_wait_is_not_fresh": 428,
 }

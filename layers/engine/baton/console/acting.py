@@ -8,10 +8,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from baton.console.rendering import commands, part
-from baton.console.visits import OFTEN, SLOWEST_POLL_MS, Answer, Html, Redirect, Visit
+from baton.console.visits import ENDED, OFTEN, SLOWEST_POLL_MS, Answer, Html, Redirect, Visit
 from baton.errors import NotFound, UserError
-
-ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 
 
 def pace(view: Mapping[str, Any]) -> int:

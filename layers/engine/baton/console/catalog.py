@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from baton.console.acting import chosen_filters, page_links
-from baton.console.drawing import draw_svg
+from baton.console.drawing import drawings
 from baton.console.forms import Form, fields_of, form_data, places, unchanged_form
 from baton.console.overview import MOST_COUNTED, page_counts
 from baton.console.rendering import commands, part
@@ -37,6 +37,7 @@ async def workflows(visit: Visit) -> Html:
     page = await visit.call("listWorkflows", query=query)
     data = {
         "workflows": page["workflows"],
+        "may_start": "run" in visit.call.roles,
         "commands": commands(visit.api, "/workflows", ["workflows"]),
         **page_links(visit, "/console/workflows", kept, page["next"]),
     }
@@ -57,7 +58,7 @@ async def workflow(visit: Visit) -> Html:
         "workflow": found,
         "versions": newest["versions"],
         "newest": newest["version"],
-        "drawn": draw_svg(found, {}, ""),
+        "drawings": drawings(found, {}, ""),
         "handler": found["failure_handler"],
         "graphs": [_named(name, version, one) for one in found["graphs"]],
         "numbers": list(zip(_COUNTED, _COUNTED.values(), numbers, strict=True)),
@@ -75,7 +76,7 @@ def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]
     return {
         "name": graph["name"],
         "page": page,
-        "drawn": draw_svg({**graph, "name": name}, {}, "", page=page),
+        "drawings": drawings({**graph, "name": name}, {}, "", page=page),
     }
 
 

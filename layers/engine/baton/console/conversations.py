@@ -10,11 +10,9 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from markupsafe import escape
-
-from baton.console.acting import ENDED, pace
-from baton.console.rendering import commands, milliseconds, part, pretty, printing
-from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
+from baton.console.acting import pace
+from baton.console.rendering import commands, fitting_length, milliseconds, part, pretty, printing
+from baton.console.visits import ENDED, Answer, Html, Unchanged, Visit, tag_of
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.scopes import is_turn, item_words
 from baton.core.money import MICRO
@@ -216,8 +214,6 @@ _PARTS_WITHOUT: Final = 5
 MOST_VALUES: Final = 8
 LARGEST_VALUE: Final = 65_536
 _SIDE_BY_SIDE: Final = 4
-_ROOM: Final = 90_000  # bytes of all texts of a page, as HTML
-_CUTS: Final = (4_000, 1_500, 600, 250, 100)  # characters of each text
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +260,7 @@ class _Window:
 
 
 async def conversations(visit: Visit) -> Answer:
-    """Return the page of conversations: newest first while the saga runs, else from the beginning."""
+    """Return the page of conversations, from the beginning or the newest turn first."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
     window: _Window | None = _chosen(visit, view)
@@ -291,7 +287,7 @@ async def conversations(visit: Visit) -> Answer:
         "is_last": shown.high >= shown.whole,
         "is_over": shown.high >= shown.whole and view["status"] in ENDED,
         "most": _most(talks),
-        "orders": (("new", "Newest first", shown.is_new), ("old", "From the beginning", not shown.is_new)),
+        "orders": (("old", "From the beginning", not shown.is_new), ("new", "Newest first", shown.is_new)),
         "there": there,
         **shown.links(there),
         "commands": printing(visit.api, saga, str(shown.low), str(max(shown.high - shown.low, 1))),
@@ -303,9 +299,7 @@ async def conversations(visit: Visit) -> Answer:
 
 def _chosen(visit: Visit, view: Mapping[str, Any]) -> _Window:
     whole = int(view["version"])
-    order = visit.query.get("order", "")
-    is_new = order == "new" or (order != "old" and view["status"] not in ENDED)
-    if is_new:
+    if visit.query.get("order") == "new":
         high = min(_number(visit, "before", whole + 1) - 1, whole)
         return _Window(max(high - PART, 0), max(high, 0), whole, is_new=True)
     low = min(_number(visit, "after", 0), whole)
@@ -378,10 +372,7 @@ def _most(talks: Sequence[Talk]) -> int:
                 *(one for call in turn.calls for one in (call.arguments, call.result)),
             ]
         texts += [one if isinstance(one, str) else pretty(one) for one in said]
-    for most in _CUTS:
-        if sum(len(escape(one[:most]).encode()) for one in texts) <= _ROOM:
-            return most
-    return _CUTS[-1]
+    return fitting_length(texts, 90_000)
 
 
 async def value(visit: Visit) -> Html:

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
+from zlib import crc32
 
 from markupsafe import Markup
 
 from baton.console.rendering import label, part, short_text
 from baton.core.log.scopes import is_index
+from baton.core.log.slots import scope_of
 from baton.core.nodes.registry import KINDS
 
 WIDTH, HEIGHT = 168, 46
@@ -183,6 +185,48 @@ def _back(edge: Edge, places: Mapping[str, Point]) -> Line:
     return Line(edge, ((x + WIDTH, y + HEIGHT // 2), (to_x + WIDTH, to_y + HEIGHT // 2)))
 
 
+_GAP: Final = 20  # between two rows
+_LANE: Final = 11
+
+
+def lay_out_rows(nodes: Sequence[str], edges: Sequence[Edge], loops: Mapping[str, Sequence[str]]) -> Layout:
+    """Return the layout of `lay_out` for a narrow screen: a node in each row, edges in lanes on the left.
+
+    Edges of a node share a lane with those of the same kind. An edge to the next row needs none.
+    """
+    rows = {name: index for index, name in enumerate(nodes)}
+    known = [edge for edge in edges if edge.sender in rows and edge.receiver in rows]
+    ends: dict[tuple[int, str], int] = {}
+    for edge in known:
+        first, last = rows[edge.sender], rows[edge.receiver]
+        if edge.kind != "again" and last - first > 1:
+            ends[first, edge.kind] = max(ends.get((first, edge.kind), 0), last)
+    free: list[int] = []  # the row from which each lane is free
+    lanes: dict[tuple[int, str], int] = {}
+    for (first, kind), last in sorted(ends.items()):
+        lane = next((index for index, row in enumerate(free) if row <= first), len(free))
+        free[lane : lane + 1] = [last]
+        lanes[first, kind] = lane
+    left = _MARGIN + _LANE * (len(free) + 1)
+    places = {name: (left, _MARGIN + row * (HEIGHT + _GAP)) for name, row in rows.items()}
+    lines = [
+        _back(edge, places)
+        if edge.kind == "again"
+        else Line(edge, _in_lane(edge, places, lanes.get((rows[edge.sender], edge.kind), 0), left))
+        for edge in known
+    ]
+    height = 2 * _MARGIN + len(nodes) * (HEIGHT + _GAP) - _GAP
+    return Layout(places, lines, _frames(places, loops), left + WIDTH + 2 * _MARGIN, height)
+
+
+def _in_lane(edge: Edge, places: Mapping[str, Point], lane: int, left: int) -> tuple[Point, ...]:
+    (_, y), (_, to_y) = places[edge.sender], places[edge.receiver]
+    if to_y - y == HEIGHT + _GAP:
+        return (left + WIDTH // 2, y + HEIGHT), (left + WIDTH // 2, to_y)
+    out, enters, x = y + HEIGHT * 2 // 3, to_y + HEIGHT // 3, left - _LANE * (lane + 1)
+    return (left, out), (x, out), (x, enters), (left, enters)
+
+
 def _frames(places: Mapping[str, Point], loops: Mapping[str, Sequence[str]]) -> list[Frame]:
     """Return the frames, outermost first, so that the inner ones are drawn over them."""
     members: dict[str, list[str]] = {}
@@ -213,21 +257,19 @@ _EDGES: Final = {
     "again": "dotted again",
 }
 _TIP: Final = Markup(
-    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<defs><marker id="{}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """State of a node: a word, and the version of the log entry that records it (0: none). rounds: number of
-    rounds.
+    """State of a node: a word. rounds: number of rounds.
 
     items: for a map, the number of ended items, and the number of failed ones.
     """
 
     word: str
-    version: int = 0
     rounds: int = 1
     items: int = 0
     failed: int = 0
@@ -240,58 +282,110 @@ class Became:
 
 
 def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, Became]:
-    """Return the current or last state of each known node; `asking` where one of its items asks a person."""
+    """Return the current or last state of each known node; `asking` where one of its items asks a person.
+
+    A node whose work a rollback takes back, or that of its items, is `undone`, `not_undone` or `undoing`.
+    """
     found: dict[str, Became] = {}
     done, failed = Counter[str](), Counter[str]()
     for step in way["steps"] if way else ():
-        if not (item := str(step.get("item") or "")):
+        item = str(step.get("item") or "")
+        if scope_of(item) and step["node"] in found:
+            word = "not_undone" if step["became"] == "failed" else "undone"
+            found[step["node"]] = replace(found[step["node"]], word=word)
+        elif not item:
             rounds = found[step["node"]].rounds + 1 if step["node"] in found else 1
-            found[step["node"]] = Became(str(step["became"]), int(step["version"]), rounds)
+            found[step["node"]] = Became(str(step["became"]), rounds)
         elif is_index(item):
             done[step["node"]] += 1
             failed[step["node"]] += step["became"] == "failed"
     for active in view["active"]:
-        if active.get("item") and active["state"] != "asking":
-            continue  # its node says that it runs; a person is asked wherever the question is
+        state = str(active["state"])
+        if active.get("item") and state != "asking":
+            if not scope_of(str(active["item"])):
+                continue  # its node says that it runs; a person is asked wherever the question is
+            state = "undoing"
         before = found.get(active["node"])
-        found[active["node"]] = Became(
-            str(active["state"]), before.version if before else 0, before.rounds if before else 1
-        )
+        found[active["node"]] = Became(state, before.rounds if before else 1)
     return {name: replace(one, items=done[name], failed=failed[name]) for name, one in found.items()}
 
 
 def draw_svg(
+    workflow: Mapping[str, Any], known: Mapping[str, Became], there: str, percent: int | None = 100
+) -> Markup:
+    """Return the drawing. `there` is the path of the saga's page, which shows the node of a link. If empty,
+    nodes link to `#node-NAME` of the page.
+
+    percent: size in percent; None: as wide as the page.
+    """
+    return _draw(lay_out(*_graph(workflow)), workflow, known, there, percent)
+
+
+WIDEST, _LARGEST = 1_200, 40
+"""Width and nodes of a drawing beside a panel. The nodes of a larger one would be too small to be read."""
+_MOST_ROWS: Final = 200
+
+
+def drawings(
+    workflow: Mapping[str, Any],
+    known: Mapping[str, Became],
+    there: str,
+    *,
+    page: str = "",
+    chosen: str = "",
+    is_beside: bool = False,
+) -> list[tuple[str, Markup]]:
+    """Return the drawings, each with the screens that show it: `desk`, `phone` or `any`.
+
+    page: the page with `#node-NAME`, for a drawing below that of its document. chosen: the node that the page
+    shows. is_beside: there is a panel beside it.
+    """
+    layers = lay_out(*_graph(workflow))
+    is_large = len(layers.places) > _LARGEST or layers.width > WIDEST
+    found = list[tuple[str, Layout]]()
+    if not (is_beside and is_large):
+        found.append(("desk", layers))
+    if len(layers.places) <= _MOST_ROWS:
+        found.append(("phone", lay_out_rows(*_graph(workflow))))
+    return [
+        (screens if len(found) > 1 else "any", _draw(made, workflow, known, there, page=page, chosen=chosen))
+        for screens, made in found
+    ]
+
+
+def _graph(workflow: Mapping[str, Any]) -> tuple[list[str], list[Edge], dict[str, list[str]]]:
+    """Return the nodes, the edges, and the loops around each node."""
+    nodes = [str(node["name"]) for node in workflow["nodes"]]
+    edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
+    loops = {str(node["name"]): [str(one) for one in node.get("loops", ())] for node in workflow["nodes"]}
+    return nodes, edges, loops
+
+
+def _draw(
+    made: Layout,
     workflow: Mapping[str, Any],
     known: Mapping[str, Became],
     there: str,
     percent: int | None = 100,
     *,
     page: str = "",
+    chosen: str = "",
 ) -> Markup:
-    """Return the drawing. `there` is the path of the saga's page, for links into its log. If empty, nodes
-    link to `#node-NAME` of the page.
-
-    percent: size in percent; None: as wide as the page. page: the page with `#node-NAME`, for a drawing below
-    that of its document.
-    """
-    nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): _shown(str(node["kind"])) for node in workflow["nodes"]}
-    edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
-    loops = {str(node["name"]): [str(one) for one in node.get("loops", ())] for node in workflow["nodes"]}
-    made = lay_out(nodes, edges, loops)
     taken = {name for name, one in known.items() if one.word not in _NOT_TAKEN}
+    tip = f"tip-{made.width}-{made.height}-{crc32(page.encode())}"  # a page may have several drawings
     parts = [
         Markup('<svg class="graph" {3} viewBox="0 0 {0} {1}" role="group" aria-label="{2}">').format(
             made.width,
             made.height,
-            f"The graph of {short_text(workflow['name'], 80)}, {len(nodes)} nodes",
+            f"The graph of {short_text(workflow['name'], 80)}, {len(kinds)} nodes",
             Markup('width="100%"')
             if percent is None
             else Markup('width="{}" height="{}"').format(
                 made.width * percent // 100, made.height * percent // 100
             ),
         ),
-        Markup("") if page else _TIP,
+        _TIP.format(tip),
     ]
     for frame in made.frames:
         text = f"loop of {short_text(frame.name, 30)}"
@@ -300,13 +394,14 @@ def draw_svg(
                 '<rect class="loop" x="{}" y="{}" width="{}" height="{}" rx="10"><title>{}</title></rect>'
             ).format(frame.x, frame.y, frame.width, frame.height, text)
         )
-    parts += [_line(line, taken) for line in made.lines]
-    for name in nodes:
-        parts.append(_node(name, kinds[name], made.places[name], known.get(name), there, page))
+    parts += [_line(line, taken, tip) for line in made.lines]
+    for name in kinds:
+        drawn = _node(name, kinds[name], made.places[name], known.get(name), there, page, name == chosen)
+        parts.append(drawn)
     return Markup("").join([*parts, Markup("</svg>")])
 
 
-def _line(line: Line, taken: set[str]) -> Markup:
+def _line(line: Line, taken: set[str], tip: str) -> Markup:
     kind = _EDGES.get(line.edge.kind, "")
     went = " went" if {line.edge.sender, line.edge.receiver} <= taken else ""
     (x, y), *rest = line.points
@@ -319,7 +414,7 @@ def _line(line: Line, taken: set[str]) -> Markup:
             bend = (to_y - y) // 2
             path += f"C{x} {y + bend} {to_x} {to_y - bend} {to_x} {to_y}"
             x, y = to_x, to_y
-    return Markup('<path class="edge {}" d="{}" marker-end="url(#tip)"/>').format(f"{kind}{went}", path)
+    return Markup('<path class="edge {}" d="{}" marker-end="url(#{})"/>').format(f"{kind}{went}", path, tip)
 
 
 def _shown(kind: str) -> str:
@@ -329,21 +424,22 @@ def _shown(kind: str) -> str:
 
 
 def _node(
-    name: str, kind: str, place: tuple[int, int], known: Became | None, there: str, page: str
+    name: str, kind: str, place: Point, known: Became | None, there: str, page: str, is_chosen: bool
 ) -> Markup:
     x, y = place
     word = label(known.word) if known else "not reached"
     rounds = (f", {known.rounds} rounds" if known.rounds > 1 else "") + known.folded if known else ""
-    to = f"{there}/log/{known.version}" if known and known.version else f"{there}/nodes/{part(name)}"
+    to = f"{there}?node={part(name)}#node"
     said = f"{label(kind)}, {word}{rounds}"
     if not there:
         to, said = f"{page}#node-{part(name)}", label(kind)
     return Markup(
-        '<a href="{to}" aria-label="{name}: {said}"><g class="node {state}"><title>{name}: {said}</title>'
+        '<a href="{to}" aria-label="{name}: {said}"{current}><g class="node {state}"><title>{name}: {said}</title>'
         '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="7"/>'
         '<text x="{tx}" y="{t1}">{short}</text><text class="small" x="{tx}" y="{t2}">{said}</text></g></a>'
     ).format(
         to=to,
+        current=Markup(' aria-current="true"') if is_chosen else "",
         name=short_text(name, 128),
         short=short_text(name, 128) if len(name) <= _LETTERS else f"{short_text(name[: _LETTERS - 1])}…",
         said=said,

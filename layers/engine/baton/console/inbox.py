@@ -5,6 +5,7 @@ first.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,7 +13,8 @@ from typing import Any, Final
 from baton.console.forms import fields_of, form_data, places
 from baton.console.rendering import commands
 from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
-from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem
+from baton.core.log.codec import PERIOD, SCHEME
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, UserError
 
 _PAGE: Final = "50"
 WORDS: Final = {
@@ -44,7 +46,7 @@ async def inbox(visit: Visit) -> Html:
 
 async def question_page(visit: Visit) -> Html:
     """Return the page of one question with its form."""
-    return _form(visit, await _find(visit))
+    return await _form(visit, await _find(visit))
 
 
 async def submit_answer(visit: Visit) -> Answer:
@@ -55,14 +57,14 @@ async def submit_answer(visit: Visit) -> Answer:
     except NotFound:
         return _too_late(visit, f"question `{visit.path['ask']}` is not open any more")
     if visit.said("more"):
-        return _form(visit, ask)
+        return await _form(visit, ask)
     body, problems = _body(ask, visit)
     if problems:
-        return _form(visit, ask, problems)
+        return await _form(visit, ask, problems)
     try:
         await visit.call("answerQuestion", {"saga": saga}, body=body, key=visit.said("key")[:64])
     except InvalidInput as error:
-        return _form(visit, ask, error.problems or (Problem("", error.detail),))
+        return await _form(visit, ask, error.problems or (Problem("", error.detail),))
     except NotAllowedNow as error:
         return _too_late(visit, error.detail)
     return Redirect(f"/console/inbox?answered={saga}")
@@ -107,13 +109,14 @@ def _body(ask: Mapping[str, Any], visit: Visit) -> tuple[dict[str, Any], list[Pr
     return body, problems
 
 
-def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()) -> Html:
+async def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()) -> Html:
     saga, fields = visit.path["saga"], None
     if ask["type"] == "input" and "submit" in ask["options"]:
         fields = fields_of(ask["schema"], visit.form or None, problems)
     placed = (places(fields) if fields else frozenset()) | {"/arguments", "/output"}
     said = {name: visit.said(name) for name in ("comment", "arguments", "output")}
-    takeover = ask["takeover"] or {}
+    takeover = {name: str((ask["takeover"] or {}).get(name) or "") for name in _TAKEOVER}
+    picture, source = await _picture(visit, takeover["picture"])
     data = {
         "saga": saga,
         "ask": ask,
@@ -124,12 +127,35 @@ def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()
         "is_wrong": bool(problems),
         "buttons": _buttons(ask),
         "key": visit.said("key") or visit.token,
-        "takeover": {name: str(takeover.get(name) or "") for name in ("url", "picture", "instructions")},
+        "takeover": takeover,
+        "picture": picture,
         "is_mine": (ask["claim"] or {}).get("by") == visit.session.user,
         "commands": "\n".join(_printed(visit, ask)),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if problems else HTTPStatus.OK
-    return Html(template="question.html", title="A question", data=data, status=status.value)
+    return Html(template="question.html", title="A question", data=data, status=status.value, pictures=source)
+
+
+_TAKEOVER: Final = ("url", "picture", "instructions")
+_HOST: Final = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]+)?")
+_IMAGES: Final = {"iVBORw0KGgo": "png", "/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}
+"""Kinds of images by the first characters of their base64."""
+
+
+async def _picture(visit: Visit, address: str) -> tuple[str, str]:
+    """Return the address of the picture for the page, and the source that the page's policy allows for it."""
+    if host := _HOST.match(address):
+        return address, host[0]
+    if not address.startswith(SCHEME):
+        return "", ""
+    path = {"saga": visit.path["saga"], "digest": address.removeprefix(SCHEME).partition(PERIOD)[0]}
+    try:
+        value = (await visit.call("showValue", path))["value"]
+    except UserError:  # it is not kept any more
+        return "", ""
+    data = str(value).rpartition("base64,")[2]
+    kind = next((kind for begin, kind in _IMAGES.items() if data.startswith(begin)), "")
+    return (f"data:image/{kind};base64,{data}", "data:") if kind else ("", "")
 
 
 def _printed(visit: Visit, ask: Mapping[str, Any]) -> list[str]:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import ACTIONS, ENDED, Action
-from baton.console.rendering import commands
-from baton.console.visits import Answer, Html, Visit, tag_of
+from baton.console.acting import ACTIONS, Action
+from baton.console.rendering import commands, part
+from baton.console.visits import ENDED, Answer, Html, Redirect, Visit, tag_of
 from baton.core.log.state import LISTS
 from baton.errors import EngineFault, Forbidden, UserError
 
@@ -186,8 +186,10 @@ AGES: Final = (
 _FILTERS: Final = ("status", "workflow", "label", "age")
 
 
-async def sagas(visit: Visit) -> Html:
-    """Return the page of sagas, ordered by latest change first."""
+async def sagas(visit: Visit) -> Answer:
+    """Return the page of sagas, ordered by latest change first, or the target of a search."""
+    if wanted := visit.query.get("find", "").strip():
+        return Redirect(await _found(visit, wanted))
     kept = {name: visit.query[name] for name in _FILTERS if visit.query.get(name)}
     asked = {name: kept[name] for name in ("status", "workflow", "label") if name in kept} | {"limit": _PAGE}
     since = {"since": visit.query["since"]} if visit.query.get("since") else {}
@@ -211,6 +213,17 @@ async def sagas(visit: Visit) -> Html:
         "commands": commands(visit.api, f"/sagas?{urlencode(asked | since)}", _words(asked | since)),
     }
     return Html(template="sagas.html", title="Sagas", data=data, tag=tag_of(page["sagas"]))
+
+
+async def _found(visit: Visit, wanted: str) -> str:
+    """Return the address of the saga with this id, or of the list of those that the words describe."""
+    if "=" in wanted:
+        return _address({"label": wanted})
+    try:
+        found = await visit.call("showSaga", {"saga": wanted})
+    except UserError:  # no id, or of none
+        return _address({"workflow": wanted})
+    return f"/console/sagas/{part(found['id'])}"
 
 
 def _bulk(visit: Visit, kept: Mapping[str, str]) -> list[dict[str, str]]:

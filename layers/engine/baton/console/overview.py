@@ -15,6 +15,7 @@ from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.errors import Forbidden, UserError
 
 MOST_COUNTED = "100"
+_RECENT, _FAILED, _STARTED = "8", "5", "12"
 
 
 _SHELL: Final = (
@@ -67,21 +68,25 @@ async def overview(visit: Visit) -> Html:
     shell = "\n".join(commands(visit.api, path, words.split()) for path, words in _SHELL)
     if "read" not in visit.call.roles:
         data = {"figures": figures, "needs": [one.words for one in figures if one.needs], "unknown": True}
-        data |= {"work": "", "is_empty": False, "failed": None, "commands": shell}
+        data |= {"work": "", "recent": None, "failed": (), "workflows": (), "commands": shell}
         return Html(template="overview.html", title="Overview", data=data, tag=tag_of(figures))
-    work = await _sagas(visit, "open")
-    found = await visit.call("listSagas", query={"limit": "1"})
-    failed = await visit.call("listSagas", query={"status": "failed", "limit": "5"})
+    work, recent, failed, workflows = await asyncio.gather(
+        _sagas(visit, "open"),
+        visit.call("listSagas", query={"limit": _RECENT}),
+        visit.call("listSagas", query={"status": "failed", "limit": _FAILED}),
+        visit.call("listWorkflows", query={"limit": _STARTED}),
+    )
     data = {
         "figures": figures,
         "work": work,
         "needs": [one.words for one in figures if one.needs],
         "unknown": [one.name for one in figures if one.instead],
-        "is_empty": not found["sagas"],
+        "recent": recent["sagas"],
         "failed": failed["sagas"],
+        "workflows": workflows["workflows"] if "run" in visit.call.roles else (),
         "commands": shell,
     }
-    tag = tag_of(figures, work, failed["sagas"])
+    tag = tag_of(figures, work, recent["sagas"], failed["sagas"], workflows["workflows"])
     return Html(template="overview.html", title="Overview", data=data, tag=tag)
 
 

@@ -15,9 +15,10 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from baton.console.visits import ROOT
+from baton.console.visits import ENDED, ROOT
+from baton.core.log.scopes import item_words
 
 _HERE: Final = Path(__file__).parent / "static"
 _ICON: Final = (
@@ -95,7 +96,16 @@ def _environment() -> Environment:
         query=urlencode,
         label=label,
     )
-    made.globals.update(moment=moment, asset=address, span=span, many=many)
+    made.globals.update(
+        moment=moment,
+        asset=address,
+        span=span,
+        many=many,
+        clock=clock,
+        took=took,
+        took_by=took_by,
+        item_words=item_words,
+    )
     return made
 
 
@@ -107,6 +117,17 @@ def short_text(value: object, most: int = MOST_SHOWN) -> str:
         one if one.isprintable() or one in "\n\t\u00a0\u3000" else _hidden(one) for one in whole[:most]
     )
     return seen if len(whole) <= most else f"{seen}… (the first {most:,} of {len(whole):,} characters)"
+
+
+_CUTS: Final = (20_000, 4_000, 1_500, 600, 250, 100)
+
+
+def fitting_length(texts: Sequence[str], room: int) -> int:
+    """Return the number of characters that each text of a page may have. room: bytes of all as HTML."""
+    for most in _CUTS:
+        if sum(len(escape(one[:most]).encode()) for one in texts) <= room:
+            return most
+    return _CUTS[-1]
 
 
 def _hidden(character: str) -> str:
@@ -197,6 +218,30 @@ def moment(value: object, now: int) -> Markup:
     away = f"in {span(ms - now)}" if ms > now else f"{span(now - ms)} ago" if now - ms >= 1_000 else "now"
     html = Markup('<time datetime="{}">{} <span class="quiet">{}</span></time>')
     return html.format(at.isoformat(timespec="milliseconds"), away, f"{at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def clock(value: object) -> Markup:
+    """Return the time of day of an event, with its date for machines."""
+    ms = milliseconds(value)
+    if ms is None:
+        return Markup("–")
+    at = datetime.fromtimestamp(ms / 1_000, UTC)
+    return Markup('<time class="quiet" title="{}">{}</time>').format(
+        f"{at:%Y-%m-%d %H:%M:%S} UTC", f"{at:%H:%M:%S}.{at.microsecond // 1_000:03}"
+    )
+
+
+def took(row: Mapping[str, Any], now: int) -> str:
+    """Return the duration of a saga, up to now for one that has not ended."""
+    begin, end = milliseconds(row["created_at"]), milliseconds(row["changed_at"])
+    last = end if row["status"] in ENDED else now
+    return span(max(last - begin, 0)) if begin and last else "–"
+
+
+def took_by(run: Mapping[str, Any]) -> str:
+    """Return the duration of an attempt as the end of a sentence, empty if it is not known."""
+    begin, end = milliseconds(run["started_at"]), milliseconds(run["at"])
+    return f" in {span(max(end - begin, 0))}" if begin and end else ""
 
 
 # What the reader's shell fills in.

@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from markupsafe import escape
 
-from baton.console.acting import ENDED, action_done, pace, possible
-from baton.console.drawing import became, draw_svg
-from baton.console.rendering import commands, milliseconds, part, pretty, printing, short_text, span
-from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
+from baton.console.acting import action_done, pace, possible
+from baton.console.drawing import Became, became, draw_svg, drawings
+from baton.console.rendering import (
+    commands,
+    fitting_length,
+    milliseconds,
+    part,
+    pretty,
+    printing,
+    short_text,
+    span,
+)
+from baton.console.timeline import time_data
+from baton.console.visits import (
+    ENDED,
+    SLOWEST_POLL_MS,
+    Answer,
+    Download,
+    Html,
+    Unchanged,
+    Visit,
+    tag_of,
+)
 from baton.core.graph.graph import graph_name, starter_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
 _STEPS: Final = "1000"
-BESIDE: Final = 40
+_CHARTED: Final = "1000"  # entries of which the chart of time is made
+_NEWEST, _OF_NODE = 30, 15  # events on the page of a saga, and of its chosen node
+BESIDE: Final = 100
 """Maximum number of nodes drawn on the page of a saga. A larger graph has a page of its own."""
 
 
@@ -55,13 +80,16 @@ async def graph(visit: Visit) -> Answer:
         way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
     except UserError:
         way = None
-    chosen = visit.query.get("zoom", "100")
-    zoom = chosen if chosen in ZOOMS else "100"
-    percent = None if zoom == FIT else int(zoom)
-    drawn = draw_svg(workflow, became(view, way), f"/console/sagas/{saga}", percent) if workflow else None
+    chosen = visit.query.get("zoom", "")
+    zoom, known, there = chosen if chosen in ZOOMS else "", became(view, way), f"/console/sagas/{saga}"
+    drawn = list[tuple[str, Any]]()
+    if workflow and zoom:
+        drawn = [("any", draw_svg(workflow, known, there, None if zoom == FIT else int(zoom)))]
+    elif workflow:
+        drawn = drawings(workflow, known, there)
     data = {
         "saga": view,
-        "drawn": drawn,
+        "drawings": drawn,
         "zoom": zoom,
         "zooms": ZOOMS,
         "is_whole": way is not None and way["next"] is None,
@@ -80,21 +108,49 @@ def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any]
     return found
 
 
-async def node(visit: Visit) -> Html:
-    """Return the page that explains why a node ran or did not run, in each of its rounds."""
-    saga = visit.path["saga"]
-    found = await visit.call("explainNode", {"saga": saga, "node": visit.path["node"]})
-    path = f"/sagas/{part(saga)}/explain/{part(found['node'])}"
-    data = {
-        "saga": saga,
-        "found": found,
-        "commands": commands(visit.api, path, ["explain", saga, found["node"]]),
-    }
-    return Html(template="node.html", title=f"Node {found['node']}", data=data)
+_NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event of the log with its sentence. version, at: those of its entry."""
+
+    version: int
+    at: Any
+    event: Mapping[str, Any]
+    said: str
+
+
+def event_rows(entries: Iterable[Mapping[str, Any]]) -> Iterator[EventRow]:
+    """Yield the events of entries, in the order of the log."""
+    said = EventWords()  # what an event says may depend on those before it
+    for one in entries:
+        for event in one["events"]:
+            yield EventRow(one["version"], one["at"], event, sentence(said, event)[:_MOST_SAID])
+
+
+FAILURES: Final = "failures"
+"""The filter for events of any kind that name a failure."""
+
+
+def _wanted(visit: Visit) -> dict[str, str]:
+    """Return the filters of events: `kind` and `of`, a node; empty for all."""
+    return {name: visit.query.get(name, "") for name in ("kind", "of")}
+
+
+def _is_wanted(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    kind = event["kind"] if wanted["kind"] != FAILURES else FAILURES if event.get("failure") else ""
+    return wanted["kind"] in ("", kind) and wanted["of"] in ("", event.get("node") or "")
+
+
+def _kinds(events: Iterable[Mapping[str, Any]], wanted: Mapping[str, str]) -> list[str]:
+    """Return the choices of the filter by kind."""
+    return sorted(({str(one["kind"]) for one in events} | {wanted["kind"]}) - {"", FAILURES})
 
 
 dumps = partial(json.dumps, ensure_ascii=False)
 _ENTRIES: Final = "50"
+_PAGES, _FILTERED = 5, "200"  # pages of the API that are looked at for a page of those that a filter leaves
 _FULL: Final = "full"
 _TAG: Final = re.compile(rf'"log-(?P<after>[0-9]{{1,9}})-(?P<last>[0-9]{{1,9}}|{_FULL})"')
 """Tag of a page of the log: its beginning, and its newest entry. A full page never changes."""
@@ -111,33 +167,117 @@ _MOST_SAID, _MOST_DATA, _AROUND = (
 
 
 async def saga_page(visit: Visit) -> Answer:
-    """Return the page of the saga's present state."""
+    """Return the page of a saga: its state, graph, one of its nodes, its time and its newest events."""
     path = {"saga": visit.path["saga"]}
     view = await visit.call("showSaga", path)
-    if (tag := tag_of(view["version"], view["updated_at"])) == visit.seen:
+    # The chart of a saga that goes on grows.
+    grown = 0 if view["status"] in ENDED else visit.now // SLOWEST_POLL_MS
+    if (tag := tag_of(view["version"], view["updated_at"], visit.query, grown)) == visit.seen:
         return Unchanged()
-    way = await _maybe(visit, "showWay", path)
-    # It is added up from the whole log.
-    costs = await visit.call("showCost", path) if view["version"] <= _SHORT else None
-    workflow = await workflow_of(visit, view)
-    drawn = None
+    way, workflow, costs, page = await asyncio.gather(
+        _maybe(visit, "showWay", path, {"limit": _STEPS}),
+        workflow_of(visit, view),
+        # It is added up from the whole log.
+        _maybe(visit, "showCost", path) if view["version"] <= _SHORT else _nothing(),
+        visit.call("listEvents", path, {"limit": _CHARTED}),
+    )
+    chosen = visit.query.get("node", "") or _first_node(view, way)
+    panel = None
+    if chosen:
+        # An address with a node that is none is wrong; the log of a saga may be too long for any.
+        asked = visit.call("explainNode", path | {"node": chosen})
+        panel = await asked if visit.query.get("node") else await _otherwise_none(asked)
+    drawn, known = list[tuple[str, Any]](), became(view, way)
     if workflow and len(workflow["nodes"]) <= BESIDE:
-        drawn = draw_svg(workflow, became(view, way), f"/console/sagas/{view['id']}")
+        there, node = f"/console/sagas/{part(view['id'])}", panel["node"] if panel else ""
+        drawn = drawings(workflow, known, there, chosen=node, is_beside=True)
+    newest = page if page["next"] is None else await _newest(visit, view)
+    rows = list(event_rows(newest["entries"]))
+    wanted = _wanted(visit)
     data = {
         "saga": view,
         "acting": [one for one in view["active"] if one["state"] != "joining"],
         "joining": [one for one in view["active"] if one["state"] == "joining"],
         "cost": costs,
         "way": way,
-        "drawn": drawn,
+        "drawings": drawn,
+        "panel": _panel(visit, panel, known, rows) if panel else None,
+        "time": time_data(visit, view, page),
+        "kinds": _kinds((one.event for one in rows), wanted),
+        "wanted": wanted,
+        "events": [one for one in rows if _is_wanted(one.event, wanted)][-_NEWEST:],
         "is_over": view["status"] in ENDED,
         "named": str(view["workflow"]).partition("@")[0],
         "graph_of": starter_of(view["workflow"]) if graph_name(view["workflow"]) else "",
         "actions": possible(view, visit.call.roles),
         "done": action_done(visit),
-        "commands": commands(visit.api, f"/sagas/{part(view['id'])}", ["show", view["id"]]),
+        "commands": _commands(visit, view, panel),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
+
+
+def _first_node(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> str:
+    """Return the node that a person looks for first: it failed, it is at work, or it was the last one."""
+    if view["error"] and view["error"]["node"]:
+        return str(view["error"]["node"])
+    for one in view["active"]:
+        if one["state"] != "joining":
+            return str(one["node"])
+    return str(way["steps"][-1]["node"]) if way and way["steps"] else ""
+
+
+def _panel(
+    visit: Visit, found: Mapping[str, Any], known: Mapping[str, Became], rows: Sequence[EventRow]
+) -> dict[str, Any]:
+    """Return the data of a node: one of its rounds, the last by default, and its events."""
+    rounds = found["iterations"]
+    names = [".".join(map(str, one["iteration"])) for one in rounds]
+    wanted = visit.query.get("round", "")
+    at = names.index(wanted) if wanted in names else len(names) - 1
+    shown = rounds[at]
+    values = [one for run in shown["runs"] for one in (run["input"], run["output"]) if one is not None]
+    its = [
+        one
+        for one in rows
+        if one.event.get("node") == found["node"]
+        and list(one.event.get("iteration") or ()) == shown["iteration"]
+    ]
+    return {
+        "node": found["node"],
+        "kind": found["kind"],
+        "left_out": found["left_out"],
+        "rounds": names if len(names) > 1 else (),
+        "name": names[at],
+        # What undoing has made of it is said of the node as a whole.
+        "word": known[found["node"]].word
+        if found["node"] in known and at == len(names) - 1
+        else shown["state"],
+        "round": shown,
+        "most": fitting_length([pretty(one) for one in values], 40_000),
+        "events": its[-_OF_NODE:],
+        "before": max(len(its) - _OF_NODE, 0),
+    }
+
+
+async def _newest(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the newest entries of a log that is longer than its chart."""
+    after, entries = str(max(view["version"] - _SHORT, 0)), list[Mapping[str, Any]]()
+    while True:
+        page = await visit.call("listEvents", {"saga": view["id"]}, {"after": after, "limit": str(_SHORT)})
+        entries = [*entries, *page["entries"]][-_SHORT:]
+        if page["next"] is None:
+            return {"entries": entries}
+        after = str(page["next"])
+
+
+def _commands(visit: Visit, view: Mapping[str, Any], panel: Mapping[str, Any] | None) -> str:
+    saga, at = view["id"], f"/sagas/{part(view['id'])}"
+    found = [commands(visit.api, at, ["show", saga])]
+    if panel is not None:
+        found.append(
+            commands(visit.api, f"{at}/explain/{part(panel['node'])}", ["explain", saga, panel["node"]])
+        )
+    return "\n".join([*found, printing(visit.api, saga), f"baton logs {shlex.quote(saga)}"])
 
 
 async def cost(visit: Visit) -> Html:
@@ -160,7 +300,8 @@ async def log(visit: Visit) -> Answer:
         and not (await visit.call("listEvents", {"saga": saga}, {"after": last, "limit": "1"}))["entries"]
     ):
         return Unchanged()
-    page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
+    wanted = _wanted(visit)
+    page = await _page_of_log(visit, after, wanted)
     entries = _fitting(page["entries"])
     if len(entries) < len(page["entries"]):
         kept = page["entries"][: len(entries)]
@@ -175,11 +316,35 @@ async def log(visit: Visit) -> Answer:
         "is_more": is_more,
         "next": page["next"],
         "after": after,
+        "kinds": _kinds((event for one in page["entries"] for event in one["events"]), wanted),
+        "wanted": wanted,
+        "kept": {name: value for name, value in wanted.items() if value},
         "commands": printing(visit.api, saga, after, _ENTRIES),
     }
-    tag = f'"log-{after}-{newest if page["next"] is None else _FULL}"'
+    # What a filter leaves is not added to.
+    tag = "" if data["kept"] else f'"log-{after}-{newest if page["next"] is None else _FULL}"'
     adds = "entries" if is_more else ""
     return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag, adds=adds)
+
+
+async def _page_of_log(visit: Visit, after: str, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the next entries, those with an event that is wanted, and the version that others are behind."""
+    path, next_after, entries = {"saga": visit.path["saga"]}, after, list[dict[str, Any]]()
+    is_filtered = any(wanted.values())
+    for _ in range(_PAGES if is_filtered else 1):
+        limit = _FILTERED if is_filtered else _ENTRIES
+        page: dict[str, Any] = await visit.call("listEvents", path, {"after": next_after, "limit": limit})
+        if not is_filtered:
+            return page
+        for one in page["entries"]:
+            if events := [event for event in one["events"] if _is_wanted(event, wanted)]:
+                entries.append({**one, "events": events})
+                if len(entries) == int(_ENTRIES):
+                    return {"entries": entries, "next": one["version"]}
+        if page["next"] is None:
+            return {"entries": entries, "next": None}
+        next_after = str(page["next"])
+    return {"entries": entries, "next": int(next_after)}
 
 
 def _fitting(
@@ -251,9 +416,19 @@ async def download(visit: Visit) -> Download:
     return Download(name=f"{saga}-log.json", kind="application/json", body=body)
 
 
-async def _maybe(visit: Visit, route: str, path: Mapping[str, str]) -> Any:
+async def _maybe(
+    visit: Visit, route: str, path: Mapping[str, str], query: Mapping[str, str] = _NO_QUERY
+) -> Any:
     """Return the data of a part of the page, or None if the log is too long for it."""
+    return await _otherwise_none(visit.call(route, path, query))
+
+
+async def _otherwise_none(asked: Awaitable[Any]) -> Any:
     try:
-        return await visit.call(route, path)
+        return await asked
     except UserError:
         return None
+
+
+async def _nothing() -> None:
+    """Return at once: for a part of the page that is left out."""

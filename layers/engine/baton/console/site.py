@@ -21,7 +21,6 @@ from baton.console import (
     overview,
     rendering,
     saga,
-    timeline,
 )
 from baton.console.acting import Kind, deed_page
 from baton.console.signing import Signing
@@ -76,11 +75,9 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log.json", saga.download),
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
-    Page("GET", "sagas/{saga}/time", timeline.timeline),
     Page("GET", "sagas/{saga}/talk", conversations.conversations),
     Page("GET", "sagas/{saga}/values/{digest}", conversations.value),
     Page("GET", "sagas/{saga}/graph", saga.graph),
-    Page("GET", "sagas/{saga}/nodes/{node}", saga.node),
     Page("GET", "inbox", inbox.inbox),
     Page("GET", "sagas/{saga}/questions/{ask}", inbox.question_page),
     Page("POST", "sagas/{saga}/questions/{ask}", inbox.submit_answer),
@@ -244,6 +241,9 @@ class Site:
         }
         html = rendering.render(page.template, common | dict(page.data))
         kept = {**HEADERS, "content-type": _HTML} | ({"etag": page.tag} if page.tag else {})
+        if page.pictures:
+            policy = HEADERS["content-security-policy"].replace("img-src", f"img-src {page.pictures}")
+            kept |= {"content-security-policy": policy}
         if page.adds:
             kept |= {"hx-retarget": f"#{page.adds}", "hx-reswap": "beforeend"}
         is_part = page.tag and header(event, "hx-request")

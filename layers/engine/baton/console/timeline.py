@@ -8,9 +8,8 @@ from typing import Any, Final, get_args
 
 from markupsafe import Markup
 
-from baton.console.acting import ENDED, pace
-from baton.console.rendering import milliseconds, printing, short_text, span
-from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
+from baton.console.rendering import milliseconds, short_text, span
+from baton.console.visits import ENDED, Visit
 from baton.core.log import work
 from baton.core.log.events import Closing, Opening
 
@@ -312,37 +311,25 @@ def took(bar: Bar) -> str:
     return span(bar.end - bar.begin)
 
 
-_ENTRIES: Final = "1000"
-MOST_LANES: Final = 100
-MOST_BARS: Final = 600
+MOST_LANES: Final = 60
+MOST_BARS: Final = 200
 _TICKS: Final = 4
 _SMALLEST_SHARE: Final = 0.3  # percent: narrower bars are not seen
-_GROWS: Final = 10_000  # ms
 
 
-async def timeline(visit: Visit) -> Answer:
-    """Return the page of the timeline."""
-    saga = visit.path["saga"]
-    view = await visit.call("showSaga", {"saga": saga})
-    # What still goes on gets longer.
-    grown = 0 if view["status"] in ENDED else visit.now // _GROWS
-    if (tag := tag_of(view["version"], grown)) == visit.seen:
-        return Unchanged()
-    page = await visit.call("listEvents", {"saga": saga}, {"limit": _ENTRIES})
+def time_data(visit: Visit, view: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of the part of a page about time. page: the first entries of the log."""
     is_whole = page["next"] is None
-    now = visit.now if is_whole else 0
-    found = gantt(page["entries"], now, is_over=view["status"] in ENDED or not is_whole)
-    data = {
-        "saga": view,
+    is_over = view["status"] in ENDED or not is_whole
+    found = gantt(page["entries"], visit.now if is_whole else 0, is_over=is_over)
+    return {
         "found": found,
-        "drawn": chart(found, f"/console/sagas/{saga}") if found else None,
+        "drawn": chart(found, f"/console/sagas/{view['id']}") if found else None,
         "names": NAMES,
         "is_whole": is_whole,
         "most": MOST_LANES,
         "took": took,
-        "commands": printing(visit.api, saga),
     }
-    return Html(template="time.html", title=f"Time of {saga}", data=data, tag=tag, every=pace(view))
 
 
 def chart(found: Gantt, there: str) -> Markup:

@@ -80,6 +80,7 @@ def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
+ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 OFTEN: Final = 2_000
 SLOWEST_POLL_MS: Final = 30_000
 """Milliseconds between checks of an ended saga, which changes only if it is rolled back or forked."""
@@ -136,7 +137,8 @@ class Html:
 
     tag: a name that changes with the content of the template's element `live`; with one, the page renews
     itself. every: ms until its first check for changes. adds: id of the element to which the live part is
-    added, if that part contains only new content.
+    added, if that part contains only new content. pictures: source outside of the console that the page may
+    show images of.
     """
 
     template: str
@@ -146,6 +148,7 @@ class Html:
     tag: str = ""
     every: int = OFTEN
     adds: str = ""
+    pictures: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import msgspec
 
 from baton.core.log.slots import Slot, slot_of
-from baton.ports import Offload, Performer, StepContext
+from baton.ports import Offload, Performer, StepContext, UnitLog
 from baton.testing.operations import FunctionNodes, is_label
 from baton.tools.define import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
 BEFORE, DURING, AFTER = MOMENTS = ("before", "during", "after")
+UNDO = "#undo"
+"""Behind a place, names the call of its inverse."""
+UNIT = ": "
+"""Stands between a place and the name of a unit of its tool's journal."""
 LAST_S = 60.0  # virtual seconds that tools have which do not let themselves be cancelled
 Moments = Mapping[str, str | Sequence[str]]
 
@@ -24,8 +31,8 @@ class Killed(BaseException):
 
 
 class Kills:
-    """Calls at which a worker dies: by node, `NODE@ROUND`, operation, or `NODE#undo` for its inverse, the
-    moments.
+    """Calls at which a worker dies: by node, `NODE@ROUND`, operation, or with `#undo` for its inverse, the
+    moments. `NODE: UNIT` is a unit of the tool's journal there.
     """
 
     def __init__(
@@ -37,6 +44,7 @@ class Kills:
         self._left = {place: list(its) for place, its in moments.items()}
         self._tools, self._functions = tools, functions
         self._process = _Process()
+        self.has_units = any(UNIT in place for place in moments)
 
     def left(self) -> list[str]:
         """Return the places where a worker was to die and did not."""
@@ -46,7 +54,10 @@ class Kills:
         """Return the moment of this call at which the worker dies, empty if it does not."""
         of_item = slot_of(context.node, context.iteration, context.item)
         if Slot.parse(of_item).scope:
-            return moments.pop(0) if (moments := self._left.get(of_item)) else ""
+            named = [place.removesuffix(UNDO) for place in self.left() if place.endswith(UNDO)]
+            label = self._functions.named(named, of_item)
+            moments = self._left.get(of_item) or self._left.get(f"{label}{UNDO}")
+            return moments.pop(0) if moments else ""
         if tool not in self._tools.get(context.node, ()):
             return ""
         of_round = slot_of(context.node, context.iteration)
@@ -55,9 +66,24 @@ class Kills:
                 return moments.pop(0)
         return ""
 
+    def at_unit(self, context: StepContext, unit: str) -> str:
+        """Return the moment of this unit at which the worker dies, empty if it does not."""
+        of_item, end = slot_of(context.node, context.iteration, context.item), f"{UNIT}{unit}"
+        named = [place.removesuffix(end) for place in self.left() if place.endswith(end)]
+        of_round = slot_of(context.node, context.iteration)
+        for place in (of_item, of_round, self._functions.named(named, of_item) or context.node):
+            if moments := self._left.get(place + end):
+                return moments.pop(0)
+        return ""
+
     async def die(self) -> None:
         """End the process. Never returns."""
         await self._process.die()
+
+    def die_here(self) -> NoReturn:
+        """End the process in code that cannot wait. Raises `Killed`."""
+        self._process.died.set()
+        raise Killed
 
     async def live(self, work: Callable[[Offload], Coroutine[Any, Any, T]]) -> T | None:
         """Return the result of a process's work, whose port calls use an `Offload`; None if it died."""
@@ -106,6 +132,9 @@ class MortalPerformer:
         self._inner, self._kills = inner, kills
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        if self._kills.has_units and context.units is not None:
+            units = partial(_MortalUnits, context.units, self._kills, context)
+            context = msgspec.structs.replace(context, units=units)
         moment = self._kills.at(tool, context)
         if moment == BEFORE:
             await self._kills.die()
@@ -124,6 +153,32 @@ class MortalPerformer:
                 await self._kills.die()
 
 
+class _MortalUnits:
+    """The `UnitLog` of a call whose worker dies at some of the units."""
+
+    def __init__(self, make: Callable[[], UnitLog], kills: Kills, context: StepContext) -> None:
+        self._inner, self._kills, self._context = make(), kills, context
+        self._moments: dict[str, str] = {}
+
+    @property
+    def has_units(self) -> bool:
+        return self._inner.has_units
+
+    def recorded(self) -> Mapping[str, Any]:
+        return self._inner.recorded()
+
+    def check(self, name: str) -> None:
+        self._inner.check(name)
+        moment = self._moments[name] = self._kills.at_unit(self._context, name)
+        if moment == BEFORE:
+            self._kills.die_here()
+
+    async def record(self, name: str, key: str, result: Any) -> None:
+        if self._moments.pop(name, "") == AFTER:
+            await self._kills.die()
+        await self._inner.record(name, key, result)
+
+
 def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
     """Return the moments of calls by place. Raises `ValueError` for invalid moments."""
     if not isinstance(given, Mapping):
@@ -136,14 +191,19 @@ def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:
             raise ValueError(f"kill at `{place}`: it says no moment; {known}")
         if strange := [moment for moment in moments if moment not in MOMENTS]:
             raise ValueError(f"kill at `{place}`: `{strange[0]}` is no moment of a step; {known}")
+        if UNIT in place and DURING in moments:
+            raise ValueError(f"kill at `{place}`: write `{BEFORE}` or `{AFTER}` the unit")
         found[place] = moments
     return found
 
 
 def node_at(place: str) -> str:
     """Return the node or the operation of a place. Raises `ValueError` for an invalid round."""
+    place = place.partition(UNIT)[0]
+    if is_label(label := place.removesuffix(UNDO)):
+        return label
     try:
-        return place if is_label(place) else Slot.parse(place).node
+        return Slot.parse(place).node
     except ValueError as error:
         text = "write a node, or one of its rounds as NODE@ROUND, counted from 0"
         raise ValueError(f"kill at `{place}`: {text}") from error
@@ -162,7 +222,8 @@ def check_kills(
         node = node_at(place)
         if node not in tools:
             continue  # an operation of a function, whose tool only the function knows
-        is_undone = not is_label(place) and bool(Slot.parse(place).scope)
+        of_step = place.partition(UNIT)[0]
+        is_undone = not is_label(of_step) and bool(Slot.parse(of_step).scope)
         named = inverses.get(node, ()) if is_undone else tools[node]
         if not named and is_undone:
             raise ValueError(f"kill at `{place}`: nothing undoes `{node}`")

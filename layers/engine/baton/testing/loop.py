@@ -1,7 +1,7 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread.
-Clock and randomness over it are the same in every run.
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread. No
+virtual time passes then. Clock and randomness over it are the same in every run.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._jobs = 0
         self._registered = self._selector.get_map()
         self._passed = 0.0
+        self._waited = 0.0  # real seconds since time last passed
         self._idle_rounds = 0
         # Timers of the same moment in the order in which they were set.
         self._timers: list[tuple[float, int, _Handle]] = []
@@ -198,19 +199,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             heappop(timers)
 
     def _wait(self, until: float | None) -> None:
-        """Jump to `until`, the next timer, or really wait for what is real: then until it has happened."""
-        while self._is_real() and (until is None or self._passed < until):
+        """Jump to `until`, the next timer, or really wait for what is real: then until it has happened.
+
+        No time passes meanwhile. What is real has as much real time as is left until the timer, which is that
+        of a timeout, so that what hangs ends.
+        """
+        while self._is_real() and (until is None or self._waited < until - self._passed):
             began = self._clock.now()
-            most = SLICE_S if until is None else min(until - self._passed, SLICE_S)
+            most = SLICE_S if until is None else min(until - self._passed - self._waited, SLICE_S)
             is_ready = self._poll(most)
-            self._passed += (self._clock.now() - began) / 1_000 if is_ready else most
+            self._waited += (self._clock.now() - began) / 1_000 if is_ready else most
             if is_ready:
                 return
         if self._poll():  # what a thread has left before it ended
             return
         if until is None:
             raise RuntimeError("a tool waits for something that can never happen")
-        self._passed = max(self._passed, until)
+        self._passed, self._waited = max(self._passed, until), 0.0
 
     def _poll(self, timeout: float = 0) -> bool:
         """Wait at most `timeout` real seconds for sockets. True when something is ready."""

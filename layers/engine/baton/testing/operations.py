@@ -34,8 +34,11 @@ class FunctionNodes:
         self.nodes: set[str] = set()
 
     def named(self, names: Iterable[str], slot: str) -> str | None:
-        """Return the one of these names that a test has given to this slot, or None."""
-        at, known = Slot.parse(slot), list(names)
+        """Return the one of these names that a test has given to this slot, or None.
+
+        That of an inverse has the name of what it undoes.
+        """
+        at, known = Slot.parse(slot).subject, list(names)
         if at.item and at.node in self.nodes:
             exact = (name for name in known if is_label(name) and item_of(name) == at.item)
             if (found := next(exact, None)) is not None:

@@ -435,7 +435,8 @@ def place_of_question(result: Result, question: Mapping[str, Any]) -> Any:
     """Return the operation or the node that a question is about."""
     item = str(question["id"]).partition("#")[2].partition(".")[0]
     slot = slot_of(question["node"] or "", tuple(question["iteration"]), item)
-    return operations_of(result.story).get(slot, question["node"])
+    subject = Slot.parse(slot).subject.text if slot else ""
+    return operations_of(result.story).get(subject, question["node"])
 
 
 def make_result(

@@ -94,7 +94,8 @@ def run(
     stand_ins: functions by the name of a tool, called in its place with the same arguments by keyword. The
     result must be one that the tool could return.
     kills: moments at which the worker's process dies at a call of the node's tool, by node or by one round of
-    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`: `before` the call, `during` it (at the
+    it as `NODE@ROUND`, or at the call of its inverse as `NODE#undo`, or at a unit of the tool's journal as
+    `NODE: UNIT`: `before` the call, `during` it (at the
     first wait of an `async` tool) or `after` its effect, before anything is written. A list is about
     successive calls. The next worker continues when the lease of the dead one has expired.
     In `answers`, `callbacks` and `kills`, an operation of a function is named by its label, such as `charge`,

@@ -223,9 +223,24 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         from baton.cli.terminal.watching import now
         from baton.cli.text.render import helping, saga_table
 
+        if found.get("failing"):
+            shared.call(lambda api: _add_inputs(api, found))
         print_table(saga_table(found, now(), terminal_width()))
         for why, command in helping(found):
             click.echo(title_and_command(f"{why}:", command), err=True)
+
+
+async def _add_inputs(api: Api, saga: Mapping[str, Any]) -> None:
+    """Give each step that has failed and goes on its present input."""
+    found: dict[Any, Any] = {}
+    async for page in api.steps(saga["id"], after=saga["version"]):
+        found |= {_place(run): run["input"] for run in page["steps"] if run["outcome"] == "open"}
+    for step in saga["failing"]:
+        step["input"] = found.get(_place(step))
+
+
+def _place(step: Mapping[str, Any]) -> tuple[Any, ...]:
+    return step["node"], *step["iteration"], step.get("item")
 
 
 @click.command()

@@ -332,6 +332,7 @@ def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
     return [
         f"{_name(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
         + _next(step, at_work.get(_name(step), {}), now)
+        + (f"; its input: {_value(step['input'])}" if step.get("input") is not None else "")
         for step in saga.get("failing") or ()
     ]
 

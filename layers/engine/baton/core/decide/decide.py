@@ -2,9 +2,11 @@
 actions.
 
 The law: of `RULES`, in their order, the first that applies decides. A rule applies if the field that its
-`when` names is true and its `then` returns a decision. The decisions about a node, a failure or an undoing
-are in the files beside this one, and the effects of an event in core/log/folding/. Nothing is performed: the
-runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
+`when` names is true and its `then` returns a decision. `decide` then puts three things before the decision of
+the rule: children that a fork or a join has left are asked to stop, a failure handler starts before the end,
+and an end waits for its notices. The decisions about a node, a failure or an undoing are in the files beside
+this one, and the effects of an event in core/log/folding/. Nothing is performed: the runner reads a
+`Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -216,13 +218,13 @@ def _leaving(state: State, now: int, found: FetchedValues, bounds: Bounds, decis
     return decision if decision.is_lacking else replace(decision, commands=first.commands)
 
 
-def _stop(builder: DecisionBuilder) -> Decision:
+def _end_stopped(builder: DecisionBuilder) -> Decision:
     """End a stopped saga: a cancelled or failed saga starts nothing, lets running steps end, then ends.
 
     A saga that has its result stops its running steps.
     """
     program, state = builder.program, builder.state
-    if state.scope is not None:
+    if state.undo.work is not None:
         return undoing.undo(builder)
     if builder.running:
         return _running_down(builder, state)
@@ -251,7 +253,7 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     if builder.now < deadline:
         return Decision(due=deadline)
     if state.cancel.undo and program.has_reversible:
-        return undoing.stopping(builder)
+        return undoing.stop_running(builder)
     return Decision(commands=(StopSteps(),))
 
 
@@ -286,11 +288,11 @@ def _complete(builder: DecisionBuilder) -> Decision:
 def _stopping(builder: DecisionBuilder) -> Decision | None:
     """Bring a saga to its end that was cancelled, has failed, has its result, or undoes its effects."""
     state = builder.state
-    if state.scope is not None and state.stands_still:
+    if state.undo.work is not None and state.stands_still:
         return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
     if state.kills_workers:
         return _wait(builder)
-    return _deaths(builder) or _stop(builder)
+    return _deaths(builder) or _end_stopped(builder)
 
 
 def _endless(builder: DecisionBuilder) -> Decision | None:
@@ -384,7 +386,7 @@ RULES = (
     DecisionRule("money", "state.money.spent", _money),
     DecisionRule("schedule", _ALWAYS, _schedule),
 )
-"""The order of all decisions: the first rule that applies decides."""
+"""The rules in their order: the first that applies decides."""
 _LOOKS = attrgetter(*(rule.when for rule in RULES))  # in one call: most sagas meet two rules
 
 

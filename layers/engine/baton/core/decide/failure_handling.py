@@ -472,7 +472,8 @@ def with_changed_arguments(
     arguments: Mapping[str, Any],
     way: Alternative | None = None,
 ) -> Iterator[ev.Event]:
-    """Yield the events of `left` for other arguments or another way; none if the next call is the same.
+    """Yield the events of `notices_of_left_call` for other arguments or another way; none if the next call is
+    the same.
 
     Raises `LackingError`.
     """
@@ -487,7 +488,7 @@ def with_changed_arguments(
 def with_answered_arguments(
     context: EvaluationContext, failing: Failing, now: int, arguments: Mapping[str, Any]
 ) -> Iterator[ev.Event]:
-    """Yield the events of `changed` for a person's arguments. Raises `LackingError`."""
+    """Yield the events of `with_changed_arguments` for a person's arguments. Raises `LackingError`."""
     # A person who has an unknown outcome tried again says that it has not happened.
     if failing.failure.code != UNKNOWN_OUTCOME:
         yield from with_changed_arguments(context, failing, now, arguments)

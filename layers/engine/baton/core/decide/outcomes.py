@@ -260,11 +260,13 @@ def _held(program: Program, state: State, outcome: Outcome, found: FetchedValues
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
-def _unit(program: Program, state: State, outcome: Outcome, _: FetchedValues) -> Iterator[ev.Event]:
-    """Yield the record of a unit of a step that waits for the attempt."""
-    if outcome.unit is not None and _is_awaited(program, state, outcome):
-        before = state.journals.get(outcome.slot)
-        yield outcome.unit if before is None else replace(outcome.unit, prior=before.head)
+def _unit(program: Program, state: State, outcome: Outcome, found: FetchedValues) -> Iterator[ev.Event]:
+    """Yield the record of a unit of a step that waits for the attempt; of another one, only its cost."""
+    if outcome.unit is None or not _is_awaited(program, state, outcome):
+        yield from _no_further(program, state, replace(outcome, why=STOPPED), found)
+        return
+    before = state.journals.get(outcome.slot)
+    yield replace(outcome.unit, prior=before.head if before is not None else 0, cost=outcome.cost)
 
 
 _INSTEAD: Mapping[str, Callable[..., Iterator[ev.Event]]] = {HELD: _held, UNIT: _unit}

@@ -64,7 +64,7 @@ def readiness_of(
 
 
 def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
-    """Return the turn of a join that tolerates nothing: it passes failed and lost edges on."""
+    """Return the readiness of a join that tolerates nothing: it passes failed and lost edges on."""
     if need:
         return READY if alive >= need else PENDING if missing else SKIPPED
     if missing:
@@ -203,8 +203,8 @@ class Program:
         node = self.nodes[Slot.parse(slot).node]
         if "#" not in slot:
             return node
-        if state.scope is not None and slot in state.scope.steps:
-            return state.scope.part(node, Slot.parse(slot))
+        if (undoing := state.undo.work) is not None and slot in undoing.steps:
+            return undoing.part(node, Slot.parse(slot))
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), Slot.parse(slot).item)
 
     def is_one_of_many(self, slot: str) -> bool:
@@ -248,7 +248,7 @@ class Program:
         arrived: Mapping[str, bool],
         errors: Mapping[str, tuple[Failure, ...]] | None = None,
     ) -> str:
-        """Return the turn of a node, by its arrived tokens (sender to alive) and the errors on its edges."""
+        """Return the readiness of a node, by arrived tokens (sender to alive) and the errors on its edges."""
         tails = self.index.tails_of.get(name, _NO_TAILS)
         if not errors:
             return readiness_of(self.nodes[name], tails, arrived)

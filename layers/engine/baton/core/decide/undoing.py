@@ -60,8 +60,8 @@ from baton.core.nodes.base import Activation, UnfitError
 from baton.errors import CorruptLog
 
 MOST_INTERRUPTIONS = 3
-"""Most interruptions by the end of an invocation of an inverse, or of a step called again to find out its
-outcome, before the engine gives it up.
+"""Most interruptions by the end of an invocation of an inverse, or of a step whose outcome is checked, before
+the engine gives it up.
 """
 MOST_CRASHES = 2
 """Most deaths in a row without progress before the engine no longer calls such a step: it may be the one that
@@ -115,11 +115,11 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
     return [
         (slot, child)
         for slot, child in state.children.items()
-        if (child.undoable or not child.status) and not program.nodes[Slot.parse(slot).node].stays
+        if child.may_undo and not program.nodes[Slot.parse(slot).node].stays
     ]
 
 
-def stopping(builder: DecisionBuilder) -> Decision:
+def stop_running(builder: DecisionBuilder) -> Decision:
     """Stop running steps except those with an inverse: they end by themselves, so that their outcome is
     known.
     """
@@ -152,7 +152,6 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
         and slot in state.recovery.possibly_running
         and program.has_come(state, slot)
         and slot not in state.open
-        and state.recovery.interruptions.get(slot, 0) < MOST_INTERRUPTIONS
         and state.recovery.consecutive_crashes < MOST_CRASHES
     )
 
@@ -192,8 +191,8 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
     """Return the decision to find out the outcome of steps; None if all are known.
 
     Steps that may act only once, or whose tool names a `verify`, are checked; others are called again. After
-    a crash, one at a time. While another system still works for a step, no check can tell the outcome: a
-    person is asked in its turn.
+    a crash, one at a time. A person is asked in their turn about a step for which another system still works,
+    and about one that was cut off too often.
     """
     program, state = builder.program, builder.state
     run = []
@@ -204,7 +203,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
             continue
         if slot in state.undo.unsure and failing is None and slot not in state.recovery.possibly_running:
             continue  # it has failed for good; a fork may have it run again
-        if is_elsewhere(state, slot):
+        if is_elsewhere(state, slot) or state.recovery.interruptions.get(slot, 0) >= MOST_INTERRUPTIONS:
             continue
         is_looked_at = is_in_doubt(program, state, slot, ()) or _is_verified(program, state, slot)
         if not is_looked_at and not _is_unsettled(program, state, slot):
@@ -251,11 +250,11 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
         )
         key = "" if failing is None else failing.key
         yield failed_with_unknown_outcome(
-            program, builder.state, at.node, failed, kept_of(builder, at, failed.tool), key
+            program, builder.state, at.node, failed, _kept_of_cut_off(builder, at, failed.tool), key
         )
 
 
-def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
+def _kept_of_cut_off(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
     """Return the arguments of the step of `tool` that its inverse needs, if they can be made once more.
 
     Raises `LackingError`.
@@ -584,6 +583,18 @@ def _arguments(
         for name, value in rendered.items()
         if value is not None or not ((path := lone_path(given[name])) is not None and path.optional)
     }
+
+
+def inverse_input(builder: DecisionBuilder, slot: str) -> Any:
+    """Return the arguments of an inverse, None where no tool undoes the step.
+
+    Raises `ExpressionError`, `CorruptLog`, `LackingError`.
+    """
+    step, place = _work(builder).steps[slot], Slot.parse(slot)
+    found = builder.program.nodes[place.node].inverse(step.tool, place.subject.item)
+    if found is None:
+        return None
+    return _arguments(builder, slot, found, _event(builder, step.version, step.index), step)
 
 
 def give_up_inverse(builder: DecisionBuilder) -> Decision:

@@ -126,7 +126,7 @@ def has_effects(state: State, but: str) -> bool:
 
     `but`: the slot of a child that does not count.
     """
-    return state.undo.is_left or bool(state.children.keys() - {but})
+    return state.undo.is_left or any(one.may_undo for slot, one in state.children.items() if slot != but)
 
 
 def may_revert(program: Program, state: State) -> bool:
@@ -195,7 +195,7 @@ def member_notice(state: State, slot: str, failure: ev.Failure, now: int) -> ev.
             "Look; a rollback calls it once more, with the same key"
         )
         return replace(notice, key=f"{notice.key}.unsure", message=text)
-    if len(undo.failed) >= NAMED_IN_STATE or undo.set_aside:
+    if len(undo.failed) >= NAMED_IN_STATE:
         return None
     what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
     text = (
@@ -272,13 +272,15 @@ def link(context: EvaluationContext, tool: str, failing: Failing | None, instead
         **Slot.parse(slot).fields,
         tool=tool,
         prior=state.undo.head if is_undone else None,
-        kept=kept_of(context, node, tool, failing) if is_undone else None,
+        kept=_kept_arguments(context, node, tool, failing) if is_undone else None,
         instead=instead,
         key="" if failing is None or not is_undone else failing.key,
     )
 
 
-def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
+def _kept_arguments(
+    context: EvaluationContext, node: Node, tool: str, failing: Failing | None
+) -> ev.Value | None:
     """Return the arguments of the step that its inverse needs, if they can be made once more.
 
     Raises `LackingError`.

@@ -464,8 +464,13 @@ class Graph(_Part, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def costs(self) -> bool:
-        """True if some node gives a cost, or may ask a model."""
-        return any(node.cost or node.replan is not None for node in self.work)
+        """True if some node gives a cost, or may ask a model. Of a function, only the tools are known here."""
+        return any(
+            node.cost
+            or node.replan is not None
+            or (node.function is not None and any(call.cost for call in node.function.calls))
+            for node in self.work
+        )
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

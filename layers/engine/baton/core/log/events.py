@@ -1,7 +1,8 @@
 """The union of all kinds of event in a log, and the entry around them.
 
-A kind is declared in the file of its subject, such as events.py. A new kind or a new optional field keeps
-`FORMAT`; a new meaning of an existing field raises it. The encoding of an entry is in codec.py.
+Kinds of one subject are declared with its records, such as those of an undoing in undos.py, and the others
+here. A new kind or a new optional field keeps `FORMAT`; a new meaning of an existing field raises it. The
+encoding of an entry is in codec.py.
 """
 
 from __future__ import annotations

@@ -79,6 +79,10 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     def acts_by_items(self) -> bool:
         return True
 
+    @property
+    def may_cost(self) -> bool:
+        return any(one.node.get("cost") for one in self.asked.values())
+
     def with_ended(self, event: Settles) -> Self:
         failure = event.failure
         if isinstance(event, Gives) and event.by == "time" and event.output.v == TIMED_OUT:

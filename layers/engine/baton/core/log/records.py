@@ -512,6 +512,11 @@ class Work(msgspec.Struct, frozen=True):
         """
         return False
 
+    @property
+    def may_cost(self) -> bool:
+        """True if an operation of it may cost something that its node does not declare."""
+        return False
+
     def with_ended(self, event: Settles) -> Self:
         """Return the work after the end of one of its items, if it keeps its own list of them."""
         return self
@@ -583,6 +588,11 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     @property
     def orphan(self) -> Child | None:
         return None if self.status or self.detached else self
+
+    @property
+    def may_undo(self) -> bool:
+        """True if a rollback of its parent comes to it: it is open, or has effects that can be undone."""
+        return self.undoable or self.orphan is not None
 
     def hears(self, child: str) -> bool:
         return child == self.saga and not self.status

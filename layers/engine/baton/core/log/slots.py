@@ -55,8 +55,10 @@ def subject_item(item: str) -> str:
 
 def check_item(item: str) -> str:
     """Return the same text. Raises `ValueError` for a text that would make the slot of an item ambiguous."""
-    if not _is_item(item):
-        raise ValueError(f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-`")
+    if not _is_item(item) or scope_of(item):
+        raise ValueError(
+            f"{item[:100]!r} names no item: write 1 to 64 letters, digits, `_` and `-` that do not begin with `{INVERSE}`"
+        )
     return item
 
 

@@ -29,7 +29,7 @@ from baton.core.log.incarnations import ReplacedSaga
 from baton.core.log.records import Child, Failure, Paused, SharedLimit
 from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
-from baton.core.log.undos import Undoable, Undoing
+from baton.core.log.undos import Undoable
 from baton.core.log.work import Journal, Open, child_in, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -382,11 +382,6 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return sum(map(len, self.tokens.values()))
 
     @property
-    def scope(self) -> Undoing | None:
-        """The scope that runs in place of the saga's nodes once it stops: its rollback; None: the nodes."""
-        return self.undo.work
-
-    @property
     def will_revert(self) -> bool:
         """True if the saga, once it stops, takes its effects back: its children then do so, even if it has
         none itself.
@@ -423,7 +418,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, undo=replace(self.undo, stays=True))
 
     def in_scope(self, slot: str) -> bool:
-        """Return true if the slot is a member of that scope."""
+        """Return true if the slot is a member of the rollback, which runs in place of the saga's nodes."""
         return self.undo.work is not None and slot in self.undo.work.steps
 
     @property
@@ -467,11 +462,11 @@ class Readiness(Protocol):
         """Return true if all that the join at `slot` waits for has arrived."""
 
 
-def status_of(state: State, turns: Readiness | None = None) -> str:
+def status_of(state: State, readiness: Readiness | None = None) -> str:
     """Return the status that the log implies; any stored status is a cache of this.
 
-    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
-    counts as running.
+    `readiness` tells a join that still waits for an edge from one that is ready to run. Without it such a
+    join counts as running.
     """
     if state.ended is not None:
         return state.ended.status
@@ -479,8 +474,8 @@ def status_of(state: State, turns: Readiness | None = None) -> str:
         return "pending"
     if state.parked is not None:
         return "parked"
-    if state.scope is not None:
-        return "suspended" if _all_ask(state, state.scope.steps) else "compensating"
+    if state.undo.work is not None:
+        return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
     if state.is_stopping:
         return "running"
     if not (state.open or state.failing or state.held or state.pauses):
@@ -492,7 +487,7 @@ def status_of(state: State, turns: Readiness | None = None) -> str:
             or slot in state.pauses
             or _is_held(state.failing.get(slot))
         )
-        if not is_open and (turns is None or turns.has_come(state, slot)):
+        if not is_open and (readiness is None or readiness.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())
     asks = asks or any(work.ask is not None for work in state.open.values())

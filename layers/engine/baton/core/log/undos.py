@@ -1,8 +1,8 @@
 """Undoing: the steps that can be undone, and the progress of an undoing.
 
 Each step that can be undone names the entry of the one before it, so that a state holds the newest alone.
-Undoing goes back along these entries.
-The events are in undos.py, their folds in folding/undo_folds.py, the decisions in core/decide/undoing.py.
+Undoing goes back along these entries. Its events are here, too; their folds are in folding/undo_folds.py, and
+the decisions in core/decide/undoing.py.
 """
 
 from __future__ import annotations
@@ -261,7 +261,8 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
 class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
     """A child saga has undone its effects, or (`failure`) not all of them.
 
-    `cost`: the cost of the undoing, in micro-dollars. `nothing`: the child had nothing to undo.
+    `cost`: the cost of the undoing, in micro-dollars; of a child that was cancelled for it, all that it has
+    spent. `nothing`: the child had nothing to undo.
     """
 
     child: str

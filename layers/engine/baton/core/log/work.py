@@ -448,7 +448,7 @@ class UnitRecorded(About, frozen=True, tag="unit_recorded", omit_defaults=True, 
 
     `name` is the tool's own name for it. `key` is the same in all attempts at the same call, and differs for
     any other unit. `size`: bytes of its output. `prior`: the version of the entry with the units before it;
-    0: there are none.
+    0: there are none. `cost`: micro-dollars that its attempt has reported since the unit before.
     """
 
     made = ("output",)
@@ -458,6 +458,7 @@ class UnitRecorded(About, frozen=True, tag="unit_recorded", omit_defaults=True, 
     size: int
     at: int
     prior: int = 0
+    cost: int = 0
 
 
 class UnitsInEntry(NamedTuple):

@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, UnsetType
 from baton.core.decide.context import FetchedValues
 from baton.core.decide.decision import DecisionBuilder, activation
 from baton.core.decide.program import Program
-from baton.core.expressions import iso
+from baton.core.decide.undoing import inverse_input
+from baton.core.expressions import ExpressionError, iso
 from baton.core.log import events as ev
 from baton.core.log.questions import visible_arguments
 from baton.core.log.scopes import Replanning
@@ -43,6 +44,7 @@ from baton.core.read.story import (
     Story,
 )
 from baton.core.read.views import of_failure
+from baton.errors import CorruptLog
 
 SUCCEEDED, GONE, TRIED, OPEN = "succeeded", "failed", "attempt_failed", "open"
 MOST_INPUTS = 50  # values outside of the log that are read for the inputs of one answer
@@ -123,11 +125,19 @@ def open_run(program: Program, state: State, slot: str, found: FetchedValues) ->
 def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -> Any:
     """Return the arguments of the next attempt at a slot in this state, as a person may see them."""
     place, failing = Slot.parse(slot), state.failing.get(slot)
-    if place.scope:
-        return None  # an inverse gets what the undone step has left
+    builder = DecisionBuilder(program, state, 0, (), found)
     try:
-        given = DecisionBuilder(program, state, 0, (), found).arguments(activation(program, state, slot))
-    except (UnfitError, KeyError, AssertionError):  # it was not to be called any more
+        if place.scope:  # an inverse gets what the undone step has left
+            given = inverse_input(builder, slot)
+        else:
+            given = builder.arguments(activation(program, state, slot))
+    except (
+        UnfitError,
+        KeyError,
+        AssertionError,
+        ExpressionError,
+        CorruptLog,
+    ):  # it was not to be called any more
         return None
     if failing is not None and failing.arguments and isinstance(given, Mapping):
         given = {**given, **failing.arguments}

@@ -126,9 +126,11 @@ class InFlight:
     @property
     def unpaid(self) -> list[str]:
         """The slots of which the log does not know yet what was spent there:
-        those that run, and those that were cancelled.
+        those that run, and those that were cancelled. And the keys of units that wait for their entry.
         """
         running = list(self._running)
+        if self.units:
+            running += self.units.waiting
         return running + [one.step.slot for one in self._cancelled] if self._cancelled else running
 
     @property
@@ -136,11 +138,11 @@ class InFlight:
         """True if a step is running here, or would be if it had room."""
         return bool(self._running) or self._ask_again is not None
 
-    def _journal(self, step: RunStep, known: KnownUnits | None) -> UnitLog:
+    def _journal(self, attempt: LazyJournal) -> UnitLog:
         """Return the journal of a running attempt, for the first unit of its work."""
         if self.units is None:
             self.units = journals.UnitQueue(self._context, self._running, self._wake)
-        return self.units.journal(step, known)
+        return self.units.journal(attempt)
 
     def start(
         self,
@@ -317,7 +319,8 @@ class InFlight:
         """
         self._cancel(list(self._running))
         await self._wait_for(self._cancelled)
-        return self._costs_of(self._cancelled)
+        units = [] if self.units is None else spent_by(self.units.take())
+        return [*units, *self._costs_of(self._cancelled)]
 
     def _cancel(self, slots: Collection[str]) -> list[_RunningAttempt]:
         """Cancel the attempts at these slots.

@@ -265,7 +265,7 @@ class Leases:
         self,
         lease: Lease,
         history: History,
-        turns: Readiness,
+        readiness: Readiness,
         *,
         again: bool,
         due: int | None = None,
@@ -278,7 +278,7 @@ class Leases:
         """
         await history.save_snapshot(self._limits, self._clock.now())
         now, state = self._clock.now(), history.state
-        status = status_of(state, turns)
+        status = status_of(state, readiness)
         group, before = group_of(status), lease.before
         is_calm = may_sweep_without_lease(state, status)
         if now < state.origin.ends_by:

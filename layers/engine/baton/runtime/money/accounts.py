@@ -608,6 +608,10 @@ class AttemptSpending(Struct, eq=False):
         """Return true if an account holds something for it."""
         return any(one.held for one in (self, *self.shared))
 
+    def rest(self, cost: int) -> int:
+        """Return what is held for it beyond a cost."""
+        return max(self.closed + self.cover - cost, 0)
+
     def holds(self, amount: int, left: Collection[tuple[str, AccountQueue]]) -> bool:
         """Return true if it has spent nothing and holds this amount on accounts that have all answered."""
         is_known = not any((self.saga, one.account) in left for one in (self, *self.shared))

@@ -215,15 +215,23 @@ class SharedHolds:
             code = SAGA_SPENT if one.limit.node is None else LIMIT_SPENT
             raise HeldByOthers(code, "other sagas of the tree hold the rest")
 
-    async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
-        """Count the cost of an attempt, and release its amounts.
+    async def settle(
+        self,
+        attempt: AttemptSpending,
+        cost: int,
+        left: set[tuple[str, AccountQueue]],
+        *,
+        is_over: bool = True,
+    ) -> None:
+        """Count the cost of an attempt, and release its amounts as far as it `is_over`.
         `left`: accounts that gave no answer, with their sagas.
         """
         fault: BaseException | None = None
         for one in attempt.shared:
-            if one.held or cost != one.closed or (one.saga, one.account) in left:
+            if (is_over and one.held) or cost != one.closed or (one.saga, one.account) in left:
+                cover = 0 if is_over else one.rest(cost)
                 try:
-                    await one.move(self._by_every_clock(), cost, 0, attempt.billed)
+                    await one.move(self._by_every_clock(), cost, cover, attempt.billed)
                 except BaseException as error:  # noqa: BLE001  # raised again, once the others have it
                     left.add((one.saga, one.account))
                     fault = error

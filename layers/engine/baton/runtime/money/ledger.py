@@ -166,6 +166,9 @@ class Ledger:
         if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
             saga = _key(state)
+            before = self._under_way[saga].get(step.slot)
+            if before is not None and before.spent is spent:
+                return  # a unit of it was paid before
             self._slices.use(account, saga)
             self._seen.setdefault(saga, state)
             self._open(saga, state, step, account, spent)
@@ -327,6 +330,24 @@ class Ledger:
         account = attempt.account.account
         return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
 
+    async def count(self, state: State, step: RunStep) -> None:
+        """Count the cost so far of an attempt that goes on. What is held for the rest of it stays held."""
+        saga = _key(state)
+        if (attempt := self._under_way[saga].get(step.slot)) is None:
+            return
+        try:
+            await self._close(attempt, micro_dollars(attempt.spent), is_over=False)
+        except EngineFault:  # `settle` or `drain` tries again
+            logger.warning("not counted yet", exc_info=True, extra={"saga": state.origin.saga})
+
+    def hand_over(self, state: State, step: RunStep, unit: str, cost: int) -> None:
+        """Leave a cost of an attempt that goes on to the entry with a unit of its work."""
+        saga = _key(state)
+        if (attempt := self._under_way[saga].get(step.slot)) is not None:
+            for one in (attempt, *attempt.shared):
+                one.closed -= cost
+            self._owe(saga, unit, cost)
+
     def rest(self, state: State, step: RunStep) -> None:
         """Keep the amounts of an attempt that found no room in its process, as long as the saga needs it."""
         if attempt := self._under_way[_key(state)].get(step.slot):
@@ -452,15 +473,16 @@ class Ledger:
         """
         return self._clock.now() - self._skew
 
-    async def _close(self, attempt: AttemptSpending, cost: int) -> None:
-        """Count the whole cost of an attempt, and release its amounts."""
+    async def _close(self, attempt: AttemptSpending, cost: int, *, is_over: bool = True) -> None:
+        """Count the whole cost of an attempt, and release its amounts as far as it `is_over`."""
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
+        cover = 0 if is_over else attempt.rest(cost)
         try:
-            if attempt.held or cost != attempt.closed or is_open:
-                await self._move(attempt, cost)
+            if (is_over and attempt.held) or cost != attempt.closed or is_open:
+                await self._move(attempt, cost, cover)
         finally:
             if attempt.shared:  # also where the user's account does not answer
-                await self._shared_holds().settle(attempt, cost, self._left)
+                await self._shared_holds().settle(attempt, cost, self._left, is_over=is_over)
 
     async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
         """Count the cost of an attempt so far, and hold `cover` in place of its held amount."""
@@ -492,4 +514,4 @@ def _lacked(state: State, slot: str) -> int:
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or graph.costs
+    return bool(state.money.spent) or graph.costs or any(one.may_cost for one in state.open.values())

@@ -16,7 +16,7 @@ from baton.core.effects.toolspec import tools_for
 from baton.core.expressions import iso
 from baton.core.graph.graph import HANDLER, WORKFLOW_NAME, starter_of
 from baton.core.log.codec import SCHEME, decode_entry, value_of
-from baton.core.log.events import Value
+from baton.core.log.events import Entry, Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
 from baton.core.log.slots import Slot, slot_of
@@ -46,7 +46,7 @@ from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.invocation.live import LiveText as WrittenText
-from baton.runtime.log.history import ReadingTime, records_of
+from baton.runtime.log.history import History, ReadingTime, records_of
 from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
 from baton.runtime.requests.lists import (
@@ -319,7 +319,7 @@ class Queries:
         story = await story_of(
             engine.log, self._parts.call, engine.clock, opened, forget_old, wants=lambda name, _: name == node
         )
-        found = await self._run_views(story, [*story.runs, *open_slots(story, node)])
+        found = await self._run_views(opened.history, story, [*story.runs, *open_slots(story, node)])
         runs: dict[str, list[StepRun]] = {}
         for run in found:
             runs.setdefault(slot_of(run.node, tuple(run.iteration)), []).append(run)
@@ -344,16 +344,22 @@ class Queries:
         )
         runs, rest = page_of_runs(story, after, limit, kind)
         is_shown = rest is None and kind in ("", STEP)
-        steps = await self._run_views(story, [*runs, *(open_slots(story)[:limit] if is_shown else ())])
+        open_ones = open_slots(story)[:limit] if is_shown else ()
+        steps = await self._run_views(opened.history, story, [*runs, *open_ones])
         return StepPage(steps=steps, next=rest, **_named(opened))
 
-    async def _run_views(self, story: Story, runs: Sequence[AttemptEnd | str]) -> list[StepRun]:
-        """Return attempts with their inputs, for which values outside of the log are read."""
+    async def _run_views(
+        self, history: History, story: Story, runs: Sequence[AttemptEnd | str]
+    ) -> list[StepRun]:
+        """Return attempts with their inputs, for which values outside of the log are read, and the entries of
+        steps that are undone.
+        """
         blobs: dict[str, Any] = {}
+        entries: dict[int, Entry] = {}
         views: list[StepRun] = []
         for run in runs:
             while True:
-                found = FetchedValues(blobs=blobs)
+                found = FetchedValues(blobs=blobs, entries=entries)
                 try:
                     if isinstance(run, str):
                         views.append(open_run(story.program, story.state, run, found))
@@ -361,8 +367,10 @@ class Queries:
                         views.append(run_view(story.program, run, found))
                     break
                 except LackingError as error:
-                    if not error.needs:
+                    if not error.needs and not error.entries:
                         raise
+                    for version in error.entries:
+                        entries.update({one.version: one for one in await history.entries_to(version)})
                     for ref in error.needs:
                         is_too_much = len(blobs) >= MOST_INPUTS
                         blobs[ref] = None if is_too_much else await self._content(Value(ref=ref))

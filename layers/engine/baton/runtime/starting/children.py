@@ -275,7 +275,7 @@ def _may_undo(state: State) -> bool:
     if state.ended is not None:
         return False
     is_stopped = state.cancel is not None and state.reverts_to is None
-    return not is_stopped or state.undo.is_left or bool(state.children)
+    return not is_stopped or state.undo.is_left or any(child.may_undo for child in state.children.values())
 
 
 def _check(state: State, saga: str) -> None:

@@ -20,10 +20,12 @@ from baton.core.log.events import Event, UnitRecorded, Value
 from baton.core.log.work import MOST_BYTES, MOST_UNITS, Journal, units_in
 from baton.errors import CorruptLog
 from baton.ports import Blobs, StepFailure
+from baton.runtime.invocation.attempt import LazyJournal
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
 
 _AT_ONCE = 16
+OVER = "the attempt is over: its tool must not go on"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -93,22 +95,37 @@ class UnitQueue:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def journal(self, step: RunStep, known: KnownUnits | None) -> AttemptJournal:
-        """Return the journal of an attempt. `known`: what the log has already."""
-        return AttemptJournal(self, step, known or KnownUnits(), self._limits.result_bytes)
+    @property
+    def waiting(self) -> list[str]:
+        """The keys of the units that wait."""
+        return [one.unit.key for one in self._waiting if one.unit is not None]
+
+    def journal(self, attempt: LazyJournal) -> AttemptJournal:
+        """Return the journal of an attempt."""
+        return AttemptJournal(self, attempt, self._limits.result_bytes)
 
     def check(self, step: RunStep) -> None:
         """Raise `StepFailure` if the saga no longer waits for this attempt, or another worker may have it."""
         one = self._running.get(step.slot)
         if one is None or one.step is not step or self._clock.now() >= self._until:
-            raise StepFailure("cancelled", "the attempt is over: its tool must not go on")
+            raise StepFailure("cancelled", OVER)
 
-    def add(self, step: RunStep, name: str, key: str, result: Any, size: int) -> asyncio.Future[None]:
+    def add(
+        self, step: RunStep, name: str, key: str, result: Any, size: int, cost: int
+    ) -> asyncio.Future[None]:
         """Add a unit that is done. Return a future that is done when the log has it."""
         fields, now = step.place.fields, self._clock.now()
         unit = UnitRecorded(**fields, name=name, key=key, output=Value(v=result), size=size, at=now)
         self._waiting.append(
-            Outcome(slot=step.slot, attempt=step.attempt, started_at=now, ended_at=now, why=UNIT, unit=unit)
+            Outcome(
+                slot=step.slot,
+                attempt=step.attempt,
+                started_at=now,
+                ended_at=now,
+                why=UNIT,
+                unit=unit,
+                cost=cost,
+            )
         )
         answer = self._answers[step.slot, key] = asyncio.get_running_loop().create_future()
         self._wake()
@@ -134,10 +151,11 @@ class UnitQueue:
 
 
 class AttemptJournal:
-    """The `UnitLog` of one attempt. `known`: the units of earlier ones."""
+    """The `UnitLog` of one attempt."""
 
-    def __init__(self, queue: UnitQueue, step: RunStep, known: KnownUnits, most_bytes: int) -> None:
-        self._queue, self._step, self._known = queue, step, known.results
+    def __init__(self, queue: UnitQueue, attempt: LazyJournal, most_bytes: int) -> None:
+        known: KnownUnits = attempt.known or KnownUnits()
+        self._queue, self._attempt, self._known = queue, attempt, known.results
         self._units, self._size = known.journal.units, known.journal.size
         self._most_bytes = most_bytes
 
@@ -152,7 +170,7 @@ class AttemptJournal:
 
     def check(self, name: str) -> None:
         """Refuse a unit that must not be done. Raises `StepFailure`."""
-        self._queue.check(self._step)
+        self._check()
         if self._units >= MOST_UNITS:
             text = f"a step may have {MOST_UNITS:,} units, and `{name}` is one more; let one unit do several things"
             raise StepFailure(TOOL_DEFECT, text)
@@ -170,4 +188,11 @@ class AttemptJournal:
             )
             raise StepFailure(TOOL_DEFECT, f"{text}; record where a large result is")
         self._units, self._size = self._units + 1, self._size + size
-        await self._queue.add(self._step, name, key, result, size)
+        bill = self._attempt.bill
+        cost = await bill(key, self._check) if bill is not None else 0
+        await self._queue.add(self._attempt.step, name, key, result, size, cost)
+
+    def _check(self) -> None:
+        if self._attempt.is_over:
+            raise StepFailure("cancelled", OVER)
+        self._queue.check(self._attempt.step)

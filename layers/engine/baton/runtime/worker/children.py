@@ -47,14 +47,18 @@ class Asked(NamedTuple):
 class ChildCanceller:
     """Performer that cancels children concurrently, as many as time allows."""
 
-    def __init__(self, scope: InvocationScope) -> None:
+    def __init__(self, scope: InvocationScope, writer: LogWriter) -> None:
         self._p = scope
+        self._writer = writer
 
     async def perform(self, run: Run, command: CancelChildren) -> bool:
-        """Return true when children were asked, and false if time suffices for none."""
+        """Return true when children were asked, and false if time suffices for none.
+
+        A child of the saga that can never start is reported as failed: nothing of it is undone.
+        """
         parent, state, run.wants_more = run.lease.ref, run.history.state, True
         for group in self._p.children.groups(command.children, run.end):
-            await asyncio.gather(
+            asked = await asyncio.gather(
                 *(
                     self.cancel(
                         parent,
@@ -66,7 +70,15 @@ class ChildCanceller:
                     for slot, child in group
                 )
             )
-            run.cancelled.update((child.saga, command.revert) for _, child in group)
+            reports = {
+                child.saga: _never_started(slot, child, one)
+                for (slot, child), one in zip(group, asked, strict=True)
+                if slot and isinstance(one, Failure)
+            }
+            run.cancelled.update(
+                (child.saga, command.revert) for _, child in group if child.saga not in reports
+            )
+            await _report(self._p, self._writer, run, list(reports.values()))
             run.wants_more = False
         return not run.wants_more
 
@@ -191,7 +203,7 @@ class ChildTender:
     def __init__(self, scope: InvocationScope, writer: LogWriter) -> None:
         self._p = scope
         self._writer = writer
-        self._canceller = ChildCanceller(scope)
+        self._canceller = ChildCanceller(scope, writer)
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """Return true when one of them has ended, or has rolled back for a saga that rolls back."""
@@ -272,11 +284,7 @@ class ChildTender:
                 if await self._writer.catch_up(run):
                     break
             told = True
-        while reports := [report for report in reports if starting.is_news(run.history.state, report)]:
-            part = starting.fitting_reports(reports, self._p.limits.entry_bytes)
-            appended = await self._writer.append(run.lease, run.history, part)
-            if not appended and await self._writer.catch_up(run):
-                break
+        await _report(self._p, self._writer, run, reports)
         return told
 
     async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
@@ -296,7 +304,7 @@ class ChildTender:
             undo = not _stays(run, slot)
             asked = await self._canceller.cancel(parent, state, slot, child, undo=undo, why=OVERDUE)
         if isinstance(asked, Failure):
-            return ChildReported(slot=slot, child=child.saga, status="failed", failure=asked)
+            return _never_started(slot, child, asked)
         if asked.until:
             return ChildOverdue(**Slot.parse(slot).fields, at=self._p.clock.now(), until=asked.until)
         if asked.now:
@@ -309,7 +317,7 @@ class ChildTender:
             try:
                 has_begun = await self._p.children.start(parent, ref, state, slot, child, waits=True)
             except UserError as error:
-                return _cannot_start(slot, child, error)
+                return _never_started(slot, child, Failure(error.code, error.detail))
             return has_begun or _WAITS
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
@@ -325,13 +333,23 @@ class ChildTender:
         try:
             await self._p.children.start_detached(parent, ref, state, child, slot)
         except UserError as error:
-            return _cannot_start(slot, child, error)
+            return _never_started(slot, child, Failure(error.code, error.detail))
         return ChildReported(slot=slot, child=child.saga, status="completed", output=Value(v=child.saga))
 
 
-def _cannot_start(slot: str, child: Child, error: UserError) -> ChildReported:
-    failure = Failure(error.code, error.detail)
+def _never_started(slot: str, child: Child, failure: Failure) -> ChildReported:
     return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
+
+
+async def _report(
+    scope: InvocationScope, writer: LogWriter, run: Run, reports: Sequence[ChildReported]
+) -> None:
+    """Append those of the ends of children that the saga still waits for."""
+    while reports := [report for report in reports if starting.is_news(run.history.state, report)]:
+        part = starting.fitting_reports(reports, scope.limits.entry_bytes)
+        appended = await writer.append(run.lease, run.history, part)
+        if not appended and await writer.catch_up(run):
+            break
 
 
 AT_ONCE = 16

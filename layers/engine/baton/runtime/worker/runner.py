@@ -279,7 +279,7 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     JudgeConditions: lambda scope, _: ConditionJudge(scope),
     LookAtStanding: lambda scope, _: children.StandingLooker(scope),
     StopSteps: lambda *_: StepStopper(),
-    CancelChildren: lambda scope, _: children.ChildCanceller(scope),
+    CancelChildren: lambda *made: children.ChildCanceller(*made),  # noqa: PLW0108
     StartHandler: lambda scope, _: children.HandlerStarter(scope),
     RunSteps: lambda scope, _: StepStarter(scope),
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
@@ -502,10 +502,11 @@ class Runner:
         It waits no more than `AHEAD_MS` for them; a step that takes longer goes on beside the append.
         An entry with the end of any other step does not wait.
         """
-        if run.attempts.slots or not all(_is_pure(run, one) for one in run.outcomes):
+        steps = _pure_next(advance)
+        if steps is None or run.attempts.slots or not all(_is_pure(run, one) for one in run.outcomes):
             return advance
         until = self._p.clock.now() + AHEAD_MS
-        while (steps := _pure_next(advance)) is not None and self._p.clock.now() < until:
+        while steps is not None and self._p.clock.now() < until:
             if steps:
                 trace = self._p.traceparent(advance.state.origin.traceparent)
                 run.attempts.start(advance.state, steps, trace)
@@ -522,6 +523,7 @@ class Runner:
             if later.taken < len(run.ahead) or (later.state.ended is not None and run.attempts.unpaid):
                 break
             advance, run.ahead = advance.then(later), []
+            steps = _pure_next(advance)
         return advance
 
     async def _forget_early(self, run: Run) -> None:
@@ -624,8 +626,11 @@ def _is_pure(run: Run, outcome: Outcome) -> bool:
 
 def _pure_next(advance: Advance) -> tuple[RunStep, ...] | None:
     """Return the pure steps to run next; None if anything else is to be done."""
-    if advance.more or advance.rows or not all(isinstance(event, _QUIET) for event in advance.events):
+    if advance.more or advance.rows:
         return None
+    for event in advance.events:
+        if not isinstance(event, _QUIET):
+            return None
     commands = advance.decision.commands
     if not commands:
         return ()

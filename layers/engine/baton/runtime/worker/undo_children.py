@@ -26,7 +26,7 @@ class ChildUndoer:
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """Undo effects of children. Return true once one of them is done."""
-        work = run.history.state.scope
+        work = run.history.state.undo.work
         if work is None:
             return True
         found: list[Event] = []
@@ -90,9 +90,11 @@ class ChildUndoer:
             await history.catch_up()
 
     async def _before(self, history: History) -> int:
-        """Return the sum that the child had spent before it undid its steps."""
+        """Return the sum that the child had spent before its rollback; 0 for one that was cancelled before it
+        ended, of which its parent has counted nothing.
+        """
         closed = history.state.lineage.closed
-        return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
+        return (await history.state_at(closed[-1].last)).money.spent if closed else 0
 
 
 async def _put(scope: InvocationScope, head: Head, history: History, event: Event) -> bool:

@@ -48,12 +48,13 @@ class Agent(Generic[T]):
 
     @overload
     def __init__(
-        self: Agent[str],
+        self,
         name: str,
         *,
         model: str,
         instructions: str = "",
         tools: Sequence[Callable[..., Any] | str] = (),
+        output: type[T],
         **settings: Any,
     ) -> None: ...
     @overload
@@ -69,13 +70,12 @@ class Agent(Generic[T]):
     ) -> None: ...
     @overload
     def __init__(
-        self,
+        self: Agent[str],
         name: str,
         *,
         model: str,
         instructions: str = "",
         tools: Sequence[Callable[..., Any] | str] = (),
-        output: type[T],
         **settings: Any,
     ) -> None: ...
     def __init__(

@@ -26,7 +26,6 @@ from baton.core.log.folding.failure_folds import (
 )
 from baton.core.log.folding.open_folds import (
     alternative_began,
-    call_failed,
     callback_opened,
     calls_began,
     child_opened,
@@ -36,6 +35,7 @@ from baton.core.log.folding.open_folds import (
     fold_opened,
     function_began,
     gone_on,
+    item_failed,
     items_began,
     items_gathered,
     join_fired,
@@ -312,7 +312,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
-        return call_failed(consume(state, e, failure_for_model(e.failure)), e)
+        return item_failed(consume(state, e, failure_for_model(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return consume(state, replace(e, item=""), None)
     # What was cut off when the saga stopped is not what has stopped it.

@@ -106,11 +106,10 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
     return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items, heard)})
 
 
-def call_failed(state: State, e: ev.StepFailed) -> State:
-    """Record a failed call: an equal call may be made again, and a call that a person rejected is not the
-    model's mistake.
+def item_failed(state: State, e: ev.StepFailed) -> State:
+    """Record a failed item of a node: of a map, of a model's alternative, which ends with it, or of an agent.
 
-    In a model's alternative, the failure is the alternative's end.
+    An agent may make an equal call again, and a call that a person rejected is not the model's mistake.
     """
     owner = Slot.parse(e.slot).owner
     work = state.open.get(owner)

@@ -275,10 +275,11 @@ def fold_revived(state: State, e: ev.Revived) -> State:
 
 
 def unit_recorded(state: State, e: ev.UnitRecorded) -> State:
-    """Record a unit of a step's work. The step comes further: the crashes before are forgotten."""
+    """Record a unit of a step's work, and its cost. The step comes further: the crashes before are forgotten."""
     slot = e.slot
     if slot not in state.tokens:
         return state
+    state = pay(state, slot, e.cost)
     before, recovery = state.journals.get(slot, _NO_JOURNAL), state.recovery
     journal = Journal(state.version + 1, before.units + 1, before.size + e.size)
     if recovery.consecutive_crashes or recovery.interruptions or recovery.deaths:

@@ -30,10 +30,11 @@ else:
 
 
 def stop_saga(state: State, **news: Any) -> State:
-    """End the parking of a cancelled or failed saga, except for a defect in a member of its scope, which must
-    be mended first.
+    """Return the state of a saga that stops, with `news`: its cancellation, failure or result.
+
+    It is no longer parked, except for a defect in a member of its scope, which must be mended first.
     """
-    parked = state.parked if state.scope is not None and state.stands_still else None
+    parked = state.parked if state.undo.work is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=parked, recovery=recovery, **news)
 
@@ -70,7 +71,7 @@ def fold_parked(state: State, e: ev.Parked) -> State:
     after = replace(state, parked=e, parked_in=state.version + 1)
     if e.at and not e.until:  # its own code has a mistake, or is gone: it goes on with other code
         after = replace(after, pinned="")
-    is_held = state.scope is not None and e.at
+    is_held = state.undo.work is not None and e.at
     if state.is_stopping and not after.kills_workers and not is_held:
         return state
     ask = about_parking(after)
