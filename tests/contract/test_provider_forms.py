@@ -152,6 +152,7 @@ THINKING: dict[str, list[Any]] = {
     "reasoning_details": [
         {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "Rome, "}]},
         {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "I think.", "signature": "s"}]},
+        {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "", "signature": None}]},
     ],
 }
 ECHOED = {

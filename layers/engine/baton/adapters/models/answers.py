@@ -286,7 +286,7 @@ _ENDS: Final = (
 _MOST_CALLS: Final = 128
 _MOST_TEXT: Final = 4 * 1_048_576  # characters, arguments of calls and thinking included
 _THOUGHTS: Final = frozenset({"thinking", "reasoning", "redacted_thinking"})
-_KINDS: Final = frozenset({"type", "id", "format", "signature"})
+_KINDS: Final = frozenset({"type", "id", "format"})
 
 
 def _text(value: Any) -> str:
@@ -390,7 +390,8 @@ class _Echo:
             return
         for name, value in piece.items():
             is_more = isinstance(value, str) and isinstance(last.get(name), str) and name not in _KINDS
-            last[name] = last[name] + value if is_more else value
+            if is_more or value is not None:
+                last[name] = last[name] + value if is_more else value
 
     def data(self, profile: str, calls: list[_Begun]) -> dict[str, Any] | None:
         """Return it for the transcript; None if there is nothing, or no call to go on from."""

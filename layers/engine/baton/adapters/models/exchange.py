@@ -75,7 +75,7 @@ def provider_failure(error: Exception, profile: Profile, model: str, credential:
     named = f" for the model `{model}`" if code == "model_unavailable" else ""
     return StepFailure(
         code,
-        f"{answered}{named}{f': {said}' if said else ''}{_about(profile, status)}",
+        f"{answered}{named}{f': {said}' if said else ''}{_about(profile, status, code)}",
         status=status,
         retry_after=evidence.retry_after,
     )
@@ -93,11 +93,11 @@ def _unwrapped(error: openai.APIError) -> Any:
     return body
 
 
-def _about(profile: Profile, status: int) -> str:
+def _about(profile: Profile, status: int, code: str) -> str:
     """Return a hint about what the operator can change."""
     if profile.dialect == BEDROCK and status == _FORBIDDEN:
         return " (set `BedrockModels` so that the worker may ask it, and see that the account has access to the model)"
-    if profile.dialect == BEDROCK and status in (400, _NOT_FOUND):
+    if profile.dialect == BEDROCK and code == "model_unavailable":
         return f" (it was asked in {profile.region}; some models are asked there by an inference profile, as `eu.…`)"
     if status != _NOT_FOUND or profile.has_path or profile.dialect:
         return ""
