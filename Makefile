@@ -167,6 +167,7 @@ build: install-dev  ## `sam build` for Lambda (arm64, python3.13), without docke
 	@PATH="$(CURDIR)/$(BIN):$$PATH" MAKEFLAGS=--no-print-directory $(BIN)/sam build
 	@$(BIN)/python -m baton.shipping sizes
 	@$(BIN)/python -m baton.shipping.sam_local
+	@echo "Before a deploy: $(BIN)/baton check --against URL names the open sagas that would stop with this code."
 
 dist: install-dev  ## the wheel and its sources, into build/dist; nothing is fetched
 	@rm -rf build/dist && $(BIN)/hatchling build -d build/dist && ls build/dist

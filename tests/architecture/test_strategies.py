@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "builder/control.py": {*_FIELD, "escalate"},
     "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "cli/text/graph.py": _REPLAN,
+    "tools/functions/define.py": {"rollback", "fail"},  # all that a function's own policy can be
     "core/documents/familiar.py": {"retry", "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/compile/tools.py": _REPLAN,

@@ -15,7 +15,7 @@ from tests.browser.site import Site
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs/img"
 WIDE, LIST, PHONE = (
-    {"width": 1280, "height": 960},
+    {"width": 1440, "height": 1180},
     {"width": 1280, "height": 700},
     {"width": 390, "height": 780},
 )
@@ -40,9 +40,11 @@ def main() -> None:
         runs = site.start("dinner", {"city": "Lisbon", "party": 6, "at": kitchen.EVENING})
         site.run_for(3.2)
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        # An address, and the part of the page that is shown of it.
         for name, path, view, scheme in (
             ("console-saga", f"sagas/{runs}", WIDE, "light"),
-            ("console-time", f"sagas/{done}/time", WIDE, "light"),
+            ("console-time", f"sagas/{done} section[aria-labelledby=time]", WIDE, "light"),
+            ("console-graph-phone", f"sagas/{done} section[aria-labelledby=graph]", PHONE, "light"),
             ("console-talk", f"sagas/{agent}/talk", WIDE, "dark"),
             ("console-sagas", "sagas", LIST, "light"),
             ("console-inbox", "inbox", PHONE, "dark"),
@@ -55,8 +57,9 @@ def main() -> None:
             )
             context.add_cookies([site.cookie("ada")])
             page = context.new_page()
-            page.goto(path)
-            page.screenshot(path=IMAGES / f"{name}.png")
+            address, _, part = path.partition(" ")
+            page.goto(address)
+            (page.locator(part) if part else page).screenshot(path=IMAGES / f"{name}.png")
             context.close()
         browser.close()
 

@@ -15,9 +15,11 @@ import pytest
 
 from baton import WorkflowContext, tool, workflow
 from baton.compat.aws_durable import DurableContext, Duration, durable_execution
+from baton.core.documents.compile import compile_document
+from baton.core.read.definition_views import graph_view
 from baton.testing import Result, run
-from baton.tools.define import Registry
-from tests.cli.conftest import Baton
+from baton.tools.define import NODE_KINDS, Registry
+from tests.cli.conftest import Baton, FakeApi
 
 APP = """
 from contextlib import suppress
@@ -187,3 +189,127 @@ def test_a_saga_that_has_ended_is_left_out(baton: Baton, project: Path) -> None:
 
 def test_another_file_is_refused(baton: Baton, project: Path) -> None:
     assert checked(baton, project, [{"events": []}], app_with(SAME))[0] == 2
+
+
+# ---- the open sagas of a deployment
+
+
+DOCUMENT = """
+name: trip
+nodes:
+  book: {tool: against.pay, with: {cents: 9}}
+  rest: {wait: {for: 1h}, after: book}
+  tell: {tool: against.send, with: {order: o1}, after: rest}
+  drive: {workflow: drive@2, after: tell, with: {}}
+"""
+
+
+def definition(document: str) -> dict[str, Any]:
+    """Return the answer of `GET /workflows/{name}/{version}`."""
+    registry = Registry()
+
+    @tool("against.pay", registry=registry)
+    async def pay(cents: int) -> str:
+        return "paid"
+
+    @tool("against.send", registry=registry)
+    async def send(order: str) -> str:
+        return "sent"
+
+    graph = compile_document(document, registry.specs(), kinds=NODE_KINDS)
+    return {"name": graph.name, "version": 1, "document": document, **graph_view(graph)}
+
+
+def deployed(api: FakeApi, saga: str, workflow: str, active: list[str], version: int | None = 1) -> None:
+    view: dict[str, Any] = {
+        "id": saga,
+        "workflow": workflow,
+        "workflow_version": version,
+        "status": "waiting",
+    }
+    view |= {"active": [{"node": node} for node in active], "result": None}
+    api.on(f"GET /sagas/{saga}", (200, view))
+    rows = [*api.answers.get("GET /sagas", [(200, {"sagas": []})])[0][1]["sagas"], {"id": saga}]
+    api.on("GET /sagas", (200, {"sagas": rows, "next": None}))
+
+
+def asked(baton: Baton, package: Path, app: str, url: str, *options: str) -> Any:
+    (package / "orders.py").write_text(app)
+    return baton("check", "--app", "against_app", "--against", url, *options)
+
+
+def with_function(api: FakeApi, log: Log) -> None:
+    deployed(api, "s1", "order-paid", ["order"])
+    document = {"name": "order-paid", "nodes": {"order": {"function": "order-paid"}}}
+    nodes = [{"name": "order", "function": "order-paid", "tools": ["against.pay", "against.send"]}]
+    shown = {"name": "order-paid", "document": json.dumps(document), "nodes": nodes, "edges": []}
+    api.on("GET /workflows/order-paid/1", (200, shown))
+    api.on("GET /sagas/s1/events", (200, {"entries": log, "next": None}))
+
+
+@pytest.mark.parametrize(("new", "code"), [(SAME, 0), (SAME.replace('name="post"', 'name="sent"'), 1)])
+def test_functions_of_a_deployment_are_run_again(
+    baton: Baton, project: Path, api: FakeApi, new: str, code: int
+) -> None:
+    log = deepcopy(written_before())
+    (began,) = [one for entry in log for one in entry["events"] if one["kind"] == "function_began"]
+    given, began["given"] = began["given"]["v"], {"ref": f"cas://sha256/{'ab' * 32}@30d", "size": 9}
+    with_function(api, log)
+    api.on(f"GET /sagas/s1/values/{'ab' * 32}", (200, {"ref": "x", "value": given, "part": None}))
+    found = asked(baton, project, app_with(new), api.url)
+    assert found.exit_code == code
+    assert (": `order` of order-paid would stop" in found.stdout) == bool(code)
+    assert f"{code} of 1 open saga would stop" in found.stderr
+
+
+def test_a_tool_that_does_not_take_what_an_open_step_has_is_named(
+    baton: Baton, project: Path, api: FakeApi
+) -> None:
+    log = written_before()
+    asked_for = [one for entry in log for one in entry["events"] if one["kind"] == "operations_began"]
+    assert any(one.get("tool") == "against.send" for event in asked_for for one in event["operations"])
+    ended = {"kind": "step_succeeded", "node": "order", "iteration": [], "item": "1--post"}
+    open_yet: Log = [
+        {**entry, "events": [one for one in entry["events"] if one.get("item") != ended["item"]]}
+        for entry in log
+    ]
+    cut = next(
+        number
+        for number, entry in enumerate(open_yet, 1)
+        if any("1--post" in str(one.get("operations")) for one in entry["events"])
+    )
+    with_function(api, open_yet[:cut])
+    app = app_with(SAME).replace("def send(order: str)", "def send(order: str, by: str)")
+    found = asked(baton, project, app, api.url)
+    assert "s1: `order#1--post` of order-paid would stop: `against.send`: " in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("active", "stops"), [(["book"], ["book", "drive"]), (["rest"], ["drive"]), (["tell"], ["drive"])]
+)
+def test_a_document_is_compiled_with_the_tools_that_are_here(
+    baton: Baton, project: Path, api: FakeApi, active: list[str], stops: list[str]
+) -> None:
+    deployed(api, "s1", "trip", active)
+    api.on("GET /workflows/trip/1", (200, definition(DOCUMENT)))
+    found = asked(baton, project, app_with(SAME).replace("cents: int", "euros: int"), api.url, "--json")
+    assert list(dict.fromkeys(one["slot"] for one in json.loads(found.stdout))) == stops
+    assert json.loads(found.stdout)[-1]["why"] == "there is no workflow `drive@2`"
+
+
+def test_a_version_that_is_not_listed_is_not_checked_and_a_saga_that_ended_is_left_out(
+    baton: Baton, project: Path, api: FakeApi
+) -> None:
+    deployed(api, "s1", "trip", ["book"], None)
+    deployed(api, "s2", "trip", [])
+    found = asked(baton, project, app_with(SAME), api.url)
+    assert (found.exit_code, found.stdout.count("\n")) == (0, 1)
+    assert "not checked" in found.stdout
+
+
+def test_it_looks_at_so_many_and_says_that_more_are_open(baton: Baton, project: Path, api: FakeApi) -> None:
+    deployed(api, "s1", "trip", [])
+    api.on("GET /sagas", (200, {"sagas": [{"id": "s1"}], "next": "more"}))
+    found = asked(baton, project, app_with(SAME), api.url, "--sagas", "1")
+    assert (found.exit_code, "more sagas are open" in found.stderr) == (0, True)
+    assert api.of("GET", "/sagas")[0].query["status"] == "open"

@@ -43,6 +43,39 @@ def test_signal_sends_its_payload_under_a_key(api: FakeApi, baton: Baton) -> Non
     assert (api.asked[0].json, api.asked[0].headers["idempotency-key"]) == ({"payload": {"table": 4}}, "k")
 
 
+def _sent(outcome: str, answer: object = None, status: str = "waiting") -> tuple[int, dict[str, object]]:
+    sent = {"id": "s1", "status": status, "version": 7, "changed": True, "key": "u1"}
+    return (200 if outcome == "answered" else 202), {**sent, "outcome": outcome, "answer": answer}
+
+
+def test_signal_waits_for_the_answer_of_a_function_and_prints_it(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/signals/move", _sent("waiting"), _sent("taken"), _sent("answered", {"yes": True}))
+    result = baton("signal", "s1", "move", "--payload", "[1]", "--answer", "30s")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, {"yes": True})
+    assert [one.json for one in api.asked] == [{"payload": [1]}] * 3
+    assert [one.headers["idempotency-key"] for one in api.asked][1:] == ["u1", "u1"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "asked"),
+    [("waiting", "waiting", 7), ("taken", "running", 7), ("lost", "running", 1), ("ended", "completed", 1)],
+)
+def test_signal_says_why_there_is_no_answer(
+    api: FakeApi, baton: Baton, says: Says, outcome: str, status: str, asked: int
+) -> None:
+    api.on("POST /sagas/s1/signals/move", _sent(outcome, status=status))
+    result = baton("signal", "s1", "move", "--answer", "6s", "--key", "u1")
+    assert (result.exit_code, result.stdout, len(api.asked)) == (1, "", asked)
+    says(result.stderr)
+    again = baton("signal", "s1", "move", "--answer", "1s", "--json")
+    assert (again.exit_code, json.loads(again.stdout)["outcome"]) == (1, outcome)
+
+
+def test_a_failure_is_not_answered(api: FakeApi, baton: Baton) -> None:
+    result = baton("signal", "s1", "move", "--fail", "lost", "--answer", "6s")
+    assert (result.exit_code, api.asked) == (2, [])
+
+
 def test_signal_can_send_a_failure_in_place_of_a_payload(api: FakeApi, baton: Baton, says: Says) -> None:
     api.on("POST /sagas/s1/signals/sent", ACCEPTED)
     result = baton("signal", "s1", "sent", "--fail", "courier_lost", "--message", "He is gone.")

@@ -161,3 +161,12 @@ def test_a_look_that_no_invocation_is_long_enough_for_leaves_the_outcome_unknown
         assert looks(saga) == [("b", 2, True)]
         saga.go(replace(interrupted("b"), attempt=2))
     assert asked(saga) == ["b#undo"]
+
+
+def test_a_look_that_is_to_come_is_made_where_the_saga_stops_before_it() -> None:
+    saga = verified()
+    lost(saga)
+    saga.go(replace(SILENT, attempt=2))
+    saga.put(CANCEL_WITH_UNDO)
+    saga.go()
+    assert looks(saga) == [("b", 3, True)]

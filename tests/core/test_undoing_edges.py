@@ -77,6 +77,8 @@ def test_people_on_call_are_told_of_an_effect_in_doubt_that_nothing_undoes() -> 
     saga.go()
     assert [one.to for one in saga.state.outbox.due] == ["on_call"]
     assert saga.state.undo.doubtful == ("b",)
+    failed_too = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
+    assert failed_too == [], "the begin of the undoing names it"
 
 
 def test_the_arguments_of_a_step_that_was_cut_off_are_fetched_before_it_is_told() -> None:
@@ -100,6 +102,19 @@ def test_what_a_failed_attempt_has_kept_is_kept() -> None:
     assert asked(saga) == ["b#undo"]
     [event] = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
     assert (event.kept, event.prior) == (ev.Value(v={"v": 7}), 2)
+    assert (event.failure.code, event.failure.doubt) == ("timeout", True)
+
+
+def test_an_attempt_that_was_cut_off_after_a_refusal_is_in_doubt_and_not_refused() -> None:
+    rules = {ANY: PolicyChange(ladder=("retry", "rollback"))}
+    saga = Saga(program(undoable("a"), undoable("b"), failures=rules))
+    saga.go(done("a"))
+    saga.go(failed("b", "rate_limited"))
+    cut = ev.StepInterrupted(node="b", **CUT_OFF)
+    saga.put(cut, cut, cut, CANCEL_WITH_UNDO)
+    saga.go()
+    [event] = [e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed)]
+    assert (event.failure.code, event.prior) == (UNKNOWN_OUTCOME, 2)
 
 
 def test_events_that_come_twice_change_nothing() -> None:

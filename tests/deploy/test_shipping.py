@@ -266,3 +266,24 @@ def test_the_consoles_script_goes_into_the_baton_that_runs_and_a_layer_only_wher
     with pytest.raises(SystemExit):
         main(["engine"])
     says(capsys.readouterr().err)
+
+
+def test_an_image_has_all_layers_made_anew_where_there_is_a_dockerfile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = list[tuple[object, ...]]()
+    monkeypatch.setattr("baton.shipping.__main__._build", lambda *given: built.append(given))
+    stale = tmp_path / "image/python/gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    assert main(["image", str(tmp_path)]) == 0
+    assert (built, stale.exists()) == ([], True)
+    (tmp_path / "Dockerfile").touch()
+    assert main(["image", str(tmp_path), "--source", "/project"]) == 0
+    ((layers, source, target, _),) = built
+    assert (layers, source, target) == (
+        ["engine", "packages", "app"],
+        Path("/project/layers/app"),
+        stale.parent,
+    )
+    assert not stale.exists()

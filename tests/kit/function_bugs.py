@@ -14,6 +14,7 @@ from baton.core.log.folding import fold
 from baton.ports.functions import FunctionStep
 from baton.runtime.worker import functions
 from baton.runtime.worker.functions import FunctionRunner
+from baton.tools.functions import context
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import TaskPath
 from tests.kit.bugs import replaced
@@ -93,6 +94,23 @@ def what_is_left_goes_on() -> Iterator[None]:
 
     real = _Live.progress
     with replaced(_Live, "progress", progress):
+        yield
+
+
+@contextmanager
+def an_answer_goes_to_the_newest_update() -> Iterator[None]:
+    """Function row: a function answers the update that it has heard last, whichever it answers."""
+
+    def deliver(self: Any, heard: Any, output: Any) -> None:
+        newest.update({"key": heard.by} if heard.by else {})
+        real(self, heard, output)
+
+    newest: dict[str, str] = {}
+    real, reply = _Live.deliver, vars(context)["_reply"]
+    with (
+        replaced(_Live, "deliver", deliver),
+        replaced(context, "_reply", lambda signal, key, said: reply(signal, newest.get("key", key), said)),
+    ):
         yield
 
 

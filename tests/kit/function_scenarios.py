@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from baton import StepFailure, WorkflowContext, workflow
+from baton import StepFailure, Update, WorkflowContext, workflow
 from baton.core.log import events as ev
 from baton.core.log.slots import owner_of
+from baton.errors import InvalidInput, NotAllowedNow
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.documents import chain_of
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from tests.kit.world import World
 
 FUNCTIONS = "functions"
+UPDATES, MOVES, PATIENCE = "updates", 4, 400
+PLACE = {"type": "object", "properties": {"to": {"type": "integer"}}, "required": ["to"]}
 DEPLOYED = {"code": 1}
 HEARTBEATS = {"lively": "5m", "silent": "10s"}  # the store may be out of order for a minute
 SLOW = "name: slow\nnodes: {a: {wait: {for: 5h}}}"
@@ -116,6 +120,13 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await context.call("lent-child")
         await context.step("refuses")
 
+    @workflow("begins-another", registry=registry)
+    async def begins_another(context: WorkflowContext) -> None:
+        """It is rolled back as soon as the saga that it has started exists, which goes on alone."""
+        await context.step("work", 1)
+        await context.start("chain", {"n": 10})
+        await context.sleep("10m")
+
     @workflow("changes", registry=registry, tools=["work", "measure"])
     async def changes(context: WorkflowContext) -> str:
         """Other code is deployed while it sleeps."""
@@ -140,6 +151,21 @@ def add_functions(registry: Registry) -> None:  # noqa: C901  five functions
         await context.start("chain", {"n": 30})
         jobs = ("quick", "lively", "silent", "broken")
         return dict(zip(jobs, await context.map(told, jobs), strict=True))
+
+    @workflow("moves", registry=registry)
+    async def moves(context: WorkflowContext) -> list[int]:
+        """Updates, two at a time: each is answered by what a step has made of it."""
+        seen: list[int] = []
+
+        async def reply(asked: Update[Any], made: Mapping[str, Any]) -> None:
+            await asked.answer({"to": asked.value["to"], "n": made["n"]})
+
+        while len(seen) < MOVES:
+            pair = [await context.update("move", PLACE) for _ in range(2)]
+            seen += [one.value["to"] for one in pair]
+            made = await asyncio.gather(*(context.step("work", one.value["to"]) for one in pair))
+            await asyncio.gather(*map(reply, pair, made))
+        return sorted(seen)
 
     async def _refused(context: WorkflowContext) -> None:
         await context.sleep(1)
@@ -187,12 +213,58 @@ async def promises(world: World, *, start: Any, patiently: Any) -> str:
     return saga
 
 
+async def moves(world: World, *, start: Any, patiently: Any) -> str:
+    """Senders that repeat their updates until they have answers, and one whose updates do not fit."""
+    saga = await _begin(world, "moves", {}, start)
+
+    async def send(key: str, to: Any) -> None:
+        for _ in range(PATIENCE):
+            sent = await patiently(world, lambda service: service.signal(saga, "move", {"to": to}, key))
+            if sent["outcome"] in ("answered", "ended"):
+                return
+            await resume_parked(world, patiently)
+            await asyncio.sleep(3)
+
+    async def misfit(key: str) -> None:
+        with suppress(InvalidInput, NotAllowedNow):
+            await send(key, "nowhere")
+
+    for to in range(0, MOVES, 2):
+        await asyncio.gather(misfit(f"bad-{to}"), send(f"move-{to}", to), send(f"move-{to + 1}", to + 1))
+    await send("move-0", 0)
+    return saga
+
+
+def of_updates(world: World) -> Iterator[str]:
+    """A sender hears one answer to its update, however often it asks, and that to its own."""
+    sent = {(one.saga, one.name, one.key): one.payload for one in world.acknowledged if one.what == "signal"}
+    replies: dict[tuple[str, str, str], Any] = {}
+    for one in world.acknowledged:
+        if one.what != "reply":
+            continue
+        key = one.saga, one.name, one.key
+        if replies.setdefault(key, one.payload) != one.payload:
+            yield f"{key} was answered by {replies[key]} and by {one.payload}"
+        if one.payload["to"] != sent[key]["to"]:
+            yield f"{key} asked for {sent[key]}, and the answer is {one.payload}"
+
+
 async def lends_in_turn(world: World, *, start: Any, patiently: Any) -> str:
     """A function whose effects are undone."""
     from tests.kit.undoable_tools import CHILD
 
     await patiently(world, lambda service: service.register(CHILD, json_only=False))
     return await _begin(world, "lends-in-turn", {}, start)
+
+
+async def begins_another(world: World, *, start: Any, patiently: Any) -> str:
+    """A function that is rolled back, and a saga that goes on alone."""
+    await patiently(world, lambda service: service.register(chain_of(2), json_only=False))
+    saga = await _begin(world, "begins-another", {}, start)
+    while len(world.log.heads()) == 1:
+        await asyncio.sleep(0.002)
+    await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+    return saga
 
 
 async def changes(world: World, *, start: Any, patiently: Any) -> str:
@@ -235,4 +307,5 @@ OF_FUNCTIONS: Mapping[str, Any] = {
     "races": races,
     "with-children": with_children,
     "promises": promises,
+    "moves": moves,
 }

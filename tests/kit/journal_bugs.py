@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from baton.core.decide import outcomes
 from baton.ports import StepContext
 from baton.runtime.steps import journal
-from baton.runtime.steps.journal import KnownUnits, UnitQueue
-from baton.runtime.steps.steps import Steps
+from baton.runtime.steps.journal import AttemptJournal, KnownUnits, UnitQueue
 from tests.kit.bugs import replaced
 
 
@@ -70,10 +69,10 @@ def a_unit_has_the_key_of_another_step() -> Iterator[None]:
 def the_cost_of_a_unit_is_not_in_its_entry() -> Iterator[None]:
     """Journal row: what a unit has cost is counted with the attempt, as if that could not be lost."""
 
-    async def bill(self: Steps, *given: Any) -> int:
+    async def bill(self: AttemptJournal, *given: Any) -> int:
         return 0
 
-    with replaced(Steps, "_bill", bill):
+    with replaced(AttemptJournal, "_bill", bill):
         yield
 
 
@@ -81,12 +80,12 @@ def the_cost_of_a_unit_is_not_in_its_entry() -> Iterator[None]:
 def a_unit_is_paid_with_its_attempt_too() -> Iterator[None]:
     """Journal row: the attempt keeps what the log has with a unit."""
 
-    async def bill(self: Steps, one: Any, *given: Any) -> int:
-        spent = [*one.spent]
-        cost: int = await real(self, one, *given)
-        one.spent[:] = spent
+    async def bill(self: Any, *given: Any) -> int:
+        spent = [*self._attempt.spent]
+        cost: int = await real(self, *given)
+        self._attempt.spent[:] = spent
         return cost
 
-    real = vars(Steps)["_bill"]
-    with replaced(Steps, "_bill", bill):
+    real = vars(AttemptJournal)["_bill"]
+    with replaced(AttemptJournal, "_bill", bill):
         yield

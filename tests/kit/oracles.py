@@ -27,6 +27,7 @@ from baton.core.log.events import (
     Forked,
     GaveUp,
     NoticeDue,
+    OperationsBegan,
     Parked,
     QuestionClaimed,
     QuestionClosed,
@@ -52,7 +53,7 @@ from baton.runtime.money.holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.callback_oracles import of_callbacks, unheard
 from tests.kit.death_oracle import of_deaths
-from tests.kit.function_scenarios import FUNCTIONS, of_functions
+from tests.kit.function_scenarios import FUNCTIONS, UPDATES, of_functions, of_updates
 from tests.kit.journal_scenarios import JOURNAL, of_journals
 from tests.kit.links import of_links
 from tests.kit.notice_oracles import of_notices
@@ -116,6 +117,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{FUNCTIONS}: {text}" for text in of_functions(logs))
+    yield from (f"{UPDATES}: {text}" for text in of_updates(world))
     yield from (f"{JOURNAL}: {text}" for text in of_journals(world, logs))
     yield from (f"{ORDERS}: {text}" for text in of_orders(world, logs))
     yield from undone_and_done_again(world, logs)
@@ -308,6 +310,9 @@ def _says(event: Event, said: Acknowledged) -> bool:
         return isinstance(event, CancelRequested)
     if said.what == "claim":
         return isinstance(event, QuestionClaimed) and event.ask == said.key
+    if said.what == "reply":
+        asked = event.operations if isinstance(event, OperationsBegan) else ()
+        return any(one.answers == f"{said.name}/{said.key}" for one in asked)
     if not isinstance(event, SignalReceived):
         return False
     if said.what == "answer":

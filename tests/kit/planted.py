@@ -23,7 +23,7 @@ from tests.kit import (
 )
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
-from tests.kit.function_scenarios import FUNCTIONS
+from tests.kit.function_scenarios import FUNCTIONS, UPDATES
 from tests.kit.journal_scenarios import JOURNAL
 from tests.kit.map_bugs import MAPS
 from tests.kit.oracles import (
@@ -322,6 +322,7 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(journal_bugs.the_cost_of_a_unit_is_not_in_its_entry, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_is_paid_with_its_attempt_too, JOURNAL, at_rest("journalled")),
+        Planted(function_bugs.an_answer_goes_to_the_newest_update, UPDATES, at_rest("moves")),
         Planted(journal_bugs.recorded_units_are_not_read, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_forgets_those_before_it, JOURNAL, at_rest("journalled")),
         Planted(journal_bugs.a_unit_has_the_key_of_another_step, JOURNAL, at_rest("journalled")),

@@ -24,7 +24,7 @@ from baton.core.log.questions import Answer, answer_key
 from baton.errors import CodeGone, NotAllowedNow, NotFound, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
-from baton.runtime.requests.service import Service
+from baton.runtime.requests.service import ANSWERED, Service
 from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
@@ -177,6 +177,8 @@ class RememberingService(Service):
     async def signal(self, saga: str, name: str, payload: Any, key: str, *more: Any) -> dict[str, Any]:
         view = await super().signal(saga, name, payload, key, *more)
         self.world.acknowledged.append(Acknowledged("signal", saga, name, key, payload))
+        if view["outcome"] == ANSWERED:
+            self.world.acknowledged.append(Acknowledged("reply", saga, name, key, view["answer"]))
         return view
 
     async def answer(self, saga: str, answer: Answer, key: str, check: Any = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import failure_handling, outcomes, undoing, unknown_outcomes
 from baton.core.log.folding import fold, forks
+from baton.core.log.records import Child
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
 from baton.runtime.starting import children
@@ -209,4 +210,15 @@ def an_unapproved_look_says_nothing() -> Iterator[None]:
 def only_the_last_attempt_counts() -> Iterator[None]:
     """Undo row: a step acts, its answer is lost, and a refusal of its next attempt is taken for all that there was."""
     with replaced(outcomes, "has_acted_before", lambda *_: False):
+        yield
+
+
+@contextmanager
+def a_saga_that_goes_on_alone_is_taken_for_a_child() -> Iterator[None]:
+    """Undo row: where the log does not have yet that it was started, the rollback comes to it as to an open child."""
+
+    def may_undo(child: Child) -> bool:
+        return child.undoable or not child.status
+
+    with replaced(Child, "may_undo", property(may_undo)):
         yield

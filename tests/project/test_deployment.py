@@ -144,6 +144,23 @@ def test_a_project_of_images_has_a_dockerfile_and_runs_here_without(tmp_path: Pa
     assert "PackageType" not in files[LOCAL_TEMPLATE]
 
 
+def test_all_that_a_dockerfile_copies_is_in_its_build_context(tmp_path: Path) -> None:
+    config = parse_config(HEAD + '[functions]\npackage = "image"\n', allowed_parameters({}))
+    files = deployment_files(tmp_path, config, {})
+    template, lines = parse_template(files[TEMPLATE]), files[f"{FOLDER}/Dockerfile"].splitlines()
+    copied = [line.split()[1] for line in lines if line.startswith("COPY ")]
+    assert copied == ["image/python/", "functions/${FUNCTION}/app.py"], "`make build` fills the first one"
+    for name in ("Api", "Worker"):
+        metadata = template["Resources"][f"{name}Function"]["Metadata"]
+        assert (metadata["DockerContext"], metadata["Dockerfile"]) == (".", "Dockerfile")
+        code = files[f"{FOLDER}/{copied[1].replace('${FUNCTION}', metadata['DockerBuildArgs']['FUNCTION'])}"]
+        assert "handler" in code
+        assert 'CMD ["app.handler"]' in lines
+    shared = engine_template()["Globals"]["Function"]
+    python, (architecture,) = shared["Runtime"].removeprefix("python"), shared["Architectures"]
+    assert f"FROM public.ecr.aws/lambda/python:{python}-{architecture}" in lines
+
+
 def test_more_variables_than_lambda_takes_are_refused() -> None:
     with pytest.raises(ConfigError, match="Lambda takes 4096"):
         made(f'[environment]\nLONG = "{"x" * 4000}"\n')

@@ -19,7 +19,7 @@ from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
-from baton.tools.functions.context import FunctionRun
+from baton.tools.functions.operations import FunctionRun
 from tests.core.build import replay
 from tests.kit.world import World
 from tests.runtime.functions import Application, killed
@@ -665,7 +665,7 @@ class _Session:
     def start(self, at: int) -> FunctionStep:
         return FunctionStep()
 
-    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None, by: str = "") -> FunctionStep:
         return FunctionStep()
 
     def mark_replay(self, *, on: bool) -> None:

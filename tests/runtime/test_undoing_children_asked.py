@@ -11,6 +11,7 @@ from baton import Context, StepFailure, tool
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildReported, ChildUndone, Forked
 from baton.core.log.state import State
+from baton.ports import Head
 from baton.runtime.worker.children import _is_asked
 from baton.runtime.worker.undo_children import _next
 from tests.kit.world import World
@@ -169,3 +170,25 @@ async def test_a_child_that_can_never_start_has_nothing_to_undo() -> None:
     assert (view["status"], report(view)["undone"], ledger.in_force) == ("rolled_back", 1, {})
     reports = [event for event in world.events(view["id"]) if isinstance(event, ChildReported)]
     assert [(one.status, one.failure is not None) for one in reports] == [("failed", True)]
+
+
+async def test_a_child_whose_head_another_changes_meanwhile_is_armed_all_the_same() -> None:
+    world = World.start()
+    add_dear(world)
+    await world.service().register(CHILD, json_only=False)
+    saga = (await view_of(world, PARENT))["id"]
+    arm, seen = world.log.arm, list[Head]()
+
+    def contended(head: Head, until: int) -> bool:
+        if head.ref.id != f"{saga}.0.b":
+            return arm(head, until)
+        seen.append(head)
+        assert len(seen) < 3, "it is read again"
+        return arm(head, until) and len(seen) > 1
+
+    any_log: Any = world.log
+    any_log.arm = contended
+    await world.service().rollback(saga, WANTED)
+    await world.settle(600)
+    assert ((await world.queries().show(saga))["status"], len(seen)) == ("rolled_back", 2)
+    assert seen[0] != seen[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -15,10 +15,12 @@ import pytest
 from baton.core.log import events as ev
 from tests.kit.corpus import Scenario, patiently, shown, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
+from tests.kit.function_scenarios import begins_another
 from tests.kit.process import pause
 from tests.kit.undo_bugs import (
     a_new_child_does_not_wait,
     a_new_child_is_given_what_was_undone,
+    a_saga_that_goes_on_alone_is_taken_for_a_child,
     an_open_child_is_only_stopped,
     children_that_are_asked_are_forgotten,
 )
@@ -175,3 +177,36 @@ def test_a_child_that_a_fork_leaves_behind_shares_its_effects_with_the_new_one()
 def test_a_child_that_is_given_what_was_undone_is_found(scenario: Scenario, bug: Any) -> None:
     with bug():
         assert any("taken back" in one for one in tried(scenario).broken)
+
+
+ALONE = Scenario("begins-another", partial(begins_another, start=start, patiently=patiently), "rolled_back")
+
+
+def disturbed(world: World) -> Iterator[str]:
+    """Sagas without a parent that another saga has cancelled."""
+    sagas = {str(head.ref) for head in world.log.heads()}
+    for head in world.log.heads():
+        events = world.events(head.ref.id)
+        by = {event.by for event in events if isinstance(event, ev.CancelRequested)} & sagas
+        if by and not any(isinstance(event, ev.SagaStarted) and event.parent for event in events):
+            yield f"{head.ref.id} goes on alone, and is cancelled by {by}"
+
+
+def alone(write: int, fate: str = CRASH_AFTER) -> list[str]:
+    """Sentences of `disturbed`, where a write meets a fate."""
+    broken = run(ALONE, plan=scripted((("write", write, fate),)), also=disturbed).broken
+    return [text for text in broken if "goes on alone" in text]
+
+
+WRITES = range(1, 30)
+
+
+def test_a_saga_that_goes_on_alone_is_left_so_whatever_happens_at_any_one_write() -> None:
+    for write in WRITES if IS_ALL else WRITES[4::5]:
+        for fate in FATES if IS_ALL else (CRASH_AFTER,):
+            assert alone(write, fate) == [], f"write {write} meets {fate}"
+
+
+def test_that_it_is_taken_for_a_child_is_found() -> None:
+    with a_saga_that_goes_on_alone_is_taken_for_a_child():
+        assert any(map(alone, WRITES))

@@ -80,7 +80,7 @@ def test_a_worker_dies_at_a_unit_of_an_operation_as_often_as_the_test_says() -> 
 
 
 def test_a_kill_at_a_unit_that_never_came_fails_the_test() -> None:
-    with pytest.raises(AssertionError, match="no worker died there"):
+    with pytest.raises(AssertionError, match="`pay: 7`"):
         run(DOCUMENT, tools=registry_of(Bank(), is_async=True), kills={"pay: 7": "after"})
 
 

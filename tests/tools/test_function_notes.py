@@ -118,3 +118,39 @@ def test_a_code_that_no_tool_can_raise_has_a_note_with_the_nearest() -> None:
     (note,) = code_notes(compile_document(DOCUMENT % wrong, REGISTRY.specs()), REGISTRY)
     assert f"`{wrong}`" in note
     assert "card_declined" in note
+
+
+@tool("notes.refuse", registry=REGISTRY)
+async def refuse(value: int) -> int:
+    raise StepFailure("no_room", "it is full", kind="permanent")
+
+
+@workflow("catches", registry=REGISTRY)
+async def catches(context: WorkflowContext) -> None:
+    try:
+        await context.step(refuse, 1)
+    except StepFailure as failure:
+        if failure.code in ("no_room", "timeout", "no_rome"):
+            return
+        raise
+
+
+@workflow("reported", registry=REGISTRY)
+async def reported(context: WorkflowContext) -> None:
+    try:
+        await context.step(refuse, 1)
+        await context.callback()
+    except StepFailure as failure:
+        if failure.code != "jammed":
+            raise
+
+
+def test_a_code_that_a_function_looks_for_and_none_of_its_tools_raises_has_a_note() -> None:
+    (note,) = function_notes(REGISTRY["catches"], REGISTRY)
+    assert note.startswith("tests/tools/test_function_notes.py:")
+    wrong = "no_" + "rome"
+    assert f"no tool of the function raises the code `{wrong}`; did you mean `no_room`?" in note
+
+
+def test_a_code_that_comes_from_outside_has_none() -> None:
+    assert function_notes(REGISTRY["reported"], REGISTRY) == []

@@ -56,6 +56,17 @@ def calls_of(registry: Registry, name: str = "flow") -> tuple[str, ...]:
     return calls
 
 
+@pytest.mark.parametrize("policy", ["ask_user", "escalate", {"permanent": ["ask_user"]}])
+def test_it_asks_a_person_itself_and_not_by_its_policy(policy: Any, says: Says) -> None:
+    with pytest.raises(ToolError) as error:
+
+        @workflow("flow", registry=Registry(), on_failure=policy)
+        async def flow(n: int) -> int:
+            return n
+
+    says(str(error.value).partition("; ")[0])
+
+
 def test_its_document_has_one_node() -> None:
     registry = Registry()
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from baton.ports import StepFailure
     from baton.tools.define import node_kind, pipeline, raises, tool
     from baton.tools.functions.agents import Agent
-    from baton.tools.functions.context import Callback, Operation, WorkflowContext
+    from baton.tools.functions.context import WorkflowContext
     from baton.tools.functions.define import workflow
+    from baton.tools.functions.operations import Callback, Operation, Update
 
 __all__ = [
     "OUTPUT",
@@ -51,6 +52,7 @@ __all__ = [
     "Operation",
     "Risk",
     "StepFailure",
+    "Update",
     "Workflow",
     "WorkflowContext",
     "__version__",
@@ -84,8 +86,9 @@ _HOMES = {
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "Agent": ("baton.tools.functions.agents", "Agent"),
-    "Callback": ("baton.tools.functions.context", "Callback"),
-    "Operation": ("baton.tools.functions.context", "Operation"),
+    "Callback": ("baton.tools.functions.operations", "Callback"),
+    "Operation": ("baton.tools.functions.operations", "Operation"),
+    "Update": ("baton.tools.functions.operations", "Update"),
     "WorkflowContext": ("baton.tools.functions.context", "WorkflowContext"),
     "workflow": ("baton.tools.functions.define", "workflow"),
     "node_kind": ("baton.tools.define", "node_kind"),

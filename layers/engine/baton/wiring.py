@@ -33,6 +33,7 @@ from baton.runtime.invocation.context import Threads
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
     from baton.ports.models import Models
+    from baton.ports.store import Store
     from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.engine.parts import Engine
     from baton.runtime.mending import PinnedBuild
@@ -66,13 +67,13 @@ class _NoTools:
         raise StepFailure("tool_missing", f"this function runs no tools, not even `{tool}`")
 
 
-def _store(aws: Aws, config: settings.Settings) -> DynamoStore:
+def _store(aws: Aws, config: settings.Settings) -> Store:
     return DynamoStore(aws.dynamodb, config.table, config.shards, config.cell, config.status_shards)
 
 
 def _engine(
     aws: Aws,
-    store: DynamoStore,
+    store: Store,
     blobs: S3Blobs,
     config: settings.Settings,
     performer: Performer,
@@ -236,7 +237,7 @@ def _line_to_stdout(line: str) -> None:
     stream.flush()  # what blocks the loop may take the process with it
 
 
-def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
+def _standard(aws: Aws, store: Store, config: settings.WorkerSettings) -> Services:
     """Return the ports of the standard tools. Each is imported, connected and created with its first call."""
     from baton.tools.openapi.description import Apis
     from baton.tools.standard import Services

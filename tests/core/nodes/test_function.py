@@ -26,6 +26,7 @@ from baton.core.log.functions import (
 from baton.core.log.records import Segment
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State, status_of
+from baton.core.log.work import Wait
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, place_text
@@ -643,3 +644,15 @@ def test_its_agents_are_graphs_of_its_own_document() -> None:
     graph = compile_document(DOCUMENT + graphs, known)
     assert notes_of(graph, known, invocation_ms=900_000) == ()
     assert graph_view(graph)["nodes"][0]["undo"] == {"pay": "back"}
+
+
+@pytest.mark.parametrize(("tool", "costs"), [("t", False), ("dear", True)])
+def test_a_function_may_cost_what_its_tools_declare_and_what_it_asks_for(tool: str, costs: bool) -> None:
+    specs = KNOWN | {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
+    assert compile_document(DOCUMENT, specs).costs is costs
+    work = RunningFunction(given=ev.Value(), began=0)
+    asked = AskedOperation(
+        item="x", digest="d", node={"kind": "model", "cost": 1} if costs else {"kind": "wait"}
+    )
+    assert replace(work, asked={"x": asked}).may_cost is costs
+    assert not Wait().may_cost

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from baton.client import transport
 from baton.client.transport import PAGE, Calls, Pages, new_key, path_of
 
 
@@ -153,6 +154,8 @@ class PeopleCalls(Calls):
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
 RUNS = 200
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
+"""Between two questions for the answer to a signal."""
 
 
 class SagaCalls(Calls):
@@ -283,6 +286,20 @@ class SagaCalls(Calls):
         """Call `POST /sagas/{id}/signals/{name}` with a payload or a failure (`code`, `message`)."""
         body = {"payload": payload} if failure is None else {"failure": dict(failure)}
         return await self._send_to(saga, "signals", name, body=body, key=key or new_key())
+
+    async def update(
+        self, saga: str, name: str, payload: Any, key: str | None = None, wait_s: float = 30
+    ) -> dict[str, Any]:
+        """Send a signal, and again with the same key until a function has answered it or `wait_s` are over.
+
+        The `outcome` of the answer says which; `answer` is the function's.
+        """
+        sent, pause_s = await self.signal(saga, name, payload, key), _FIRST_PAUSE_S
+        while sent["outcome"] in ("waiting", "taken") and wait_s > 0:
+            await transport.pause(min(pause_s, wait_s))
+            wait_s, pause_s = wait_s - pause_s, min(2 * pause_s, _LONGEST_PAUSE_S)
+            sent = await self.signal(saga, name, payload, sent["key"])
+        return sent
 
     async def cancel(
         self, saga: str, reason: str, mode: str, grace_s: float | None = None, *, undo: bool = False

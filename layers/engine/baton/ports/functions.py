@@ -45,7 +45,8 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One operation that a function asks for: a step of `tool`, or what `node` says, with its `arguments`.
 
     `item` is its name in the log and `label` in words. `digest` is the same for the same request.
-    `attempts` and `timeout_ms` of a step: 0 for those of the tool.
+    `attempts` and `timeout_ms` of a step: 0 for those of the tool. `answers`: NAME/KEY of the signal whose
+    sender gets the arguments as the answer.
     """
 
     item: str
@@ -56,6 +57,7 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Any = None
     attempts: int = 0
     timeout_ms: int = 0
+    answers: str = ""
 
 
 class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +88,9 @@ class FunctionSession(Protocol):
         """
         ...
 
-    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None, by: str = "") -> FunctionStep:
         """Give it the result of an operation, and run it on. `output` is JSON; ignored with a `failure`.
+        `by`: the key of the signal that the result is.
 
         Raises `NoTokensError`, as `start` does.
         """

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
 from baton.runtime.requests.operators import LetterFilter
+from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
 from baton.web.replies import Ask, Reply
 
@@ -68,11 +69,13 @@ async def rollback(ask: Ask[bodies.RollbackBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key, body.step))
 
 
-async def signal(ask: Ask[bodies.SignalBody]) -> object:
+async def signal(ask: Ask[bodies.SignalBody]) -> Reply:
     """Handle `POST /sagas/{saga}/signals/{name}`."""
     saga, name = ask.path["saga"], ask.path["name"]
     body = ask.body
-    return await ask.service.signal(saga, name, body.payload, ask.key, body.why())
+    sent = await ask.service.signal(saga, name, body.payload, ask.key, body.why())
+    is_over = sent["outcome"] == ANSWERED
+    return Reply(HTTPStatus.OK if is_over else HTTPStatus.ACCEPTED, sent, {"Location": f"/sagas/{saga}"})
 
 
 async def callback(ask: Ask[bodies.CallbackBody]) -> object:

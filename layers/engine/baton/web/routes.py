@@ -400,8 +400,10 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/sagas/{saga}/signals/{name}", id="sendSignal", handler=handlers.signal,
         roles=("run", "answer"),
-        summary="Send a signal to a saga. A repeated request with the same idempotency key has no effect.",
-        parameters=(_SAGA, _SIGNAL), body=bodies.SignalBody, has_key=True, answers={202: "Accepted"},
+        summary="Send a signal to a saga. A repeated request with the same idempotency key has no effect, and "
+            "returns the function's answer (200) once there is one.",
+        parameters=(_SAGA, _SIGNAL), body=bodies.SignalBody, has_key=True,
+        answers={200: "Signalled", 202: "Signalled"},
         refusals=(409,),
     ),
     Route(

@@ -10,6 +10,7 @@ import click
 from baton.cli.terminal.completion import saga_argument
 from baton.cli.terminal.shared import Shared, json_option, key_option, print_answer, print_json, print_lines
 from baton.cli.terminal.values import Duration, Whole, read_value
+from baton.client.exits import NO, CommandFailed
 from baton.words.text import counted
 
 
@@ -48,6 +49,9 @@ def cancel(
     help="Code of a failure, in place of a payload: the event that the saga waits for has failed.",
 )
 @click.option("--message", metavar="TEXT", help="With --fail: reason for people.")
+@click.option(
+    "--answer", "wait_s", type=Duration(), help="Wait so long for the function's answer, and print it."
+)
 @key_option
 @json_option
 @click.pass_obj
@@ -58,6 +62,7 @@ def signal(
     payload: str | None,
     code: str | None,
     message: str | None,
+    wait_s: float | None,
     key: str | None,
     as_json: bool,
 ) -> None:
@@ -66,11 +71,39 @@ def signal(
         raise click.UsageError("a signal brings --payload or --fail, not both: give one of them")
     if message is not None and code is None:
         raise click.UsageError("--message goes with --fail CODE")
+    if wait_s is not None and code is not None:
+        raise click.UsageError("no function answers a failure: --answer goes with --payload")
     value = read_value(payload, "--payload")
+    if wait_s is not None:
+        _print_reply(shared.call(lambda api: api.update(saga, name, value, key, wait_s)), name, as_json)
+        return
     failure = None if code is None else {"code": code, "message": message or ""}
     answer = shared.call(lambda api: api.signal(saga, name, value, key, failure))
     said = "" if code is None else f", which fails with {code}"
     print_answer(answer, as_json, f"{answer['id']}  was sent {name}{said}")
+
+
+_NO_ANSWER = {
+    "waiting": "`{name}` waits to be taken, and is not answered yet",
+    "taken": "`{name}` was taken, and is not answered yet",
+    "lost": "`{name}` was lost: no wait was open for it",
+    "ended": "the saga has ended as {status}, and has not answered `{name}`",
+}
+
+
+def _print_reply(sent: Mapping[str, Any], name: str, as_json: bool) -> None:
+    """Print the answer of a function to a signal; end with status 1 if there is none."""
+    if sent["outcome"] == "answered":
+        print_json(sent if as_json else sent["answer"])
+        return
+    if as_json:
+        print_json(sent)
+        raise click.exceptions.Exit(NO)
+    why = _NO_ANSWER[sent["outcome"]].format(name=name, status=sent["status"])
+    is_open = sent["outcome"] in ("waiting", "taken")
+    raise CommandFailed(
+        NO, why, *([f"Ask for it with the same --payload and --key {sent['key']}"] if is_open else [])
+    )
 
 
 @click.command()

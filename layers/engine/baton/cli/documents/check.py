@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from baton.cli.documents.app import Source, app_option, load_app, read_file, sources_at, sources_of
 from baton.cli.terminal.completion import documents_argument
-from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
+from baton.cli.terminal.shared import Shared, console, is_unicode, json_option, print_json, terminal_width
+from baton.cli.terminal.values import read_text
 from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
 from baton.client.connection import command_line
 from baton.client.exits import NO, CommandFailed, line_of
@@ -172,17 +173,27 @@ class Report:
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
 @click.option(
     "--against",
-    metavar="FILE",
-    type=click.File(encoding="utf-8"),
-    help="Logs by `events --json`: which open sagas would stop with the functions that are here?",
+    metavar="URL|FILE",
+    help="Address of an API, or logs by `events --json`: which open sagas would stop with the code that is here?",
+)
+@click.option(
+    "--sagas",
+    "most",
+    default=1_000,
+    show_default=True,
+    type=click.IntRange(1, 100_000),
+    help="With --against URL: the most sagas that are looked at, those that changed last.",
 )
 @app_option
 @json_option
+@click.pass_obj
 def check(
+    shared: Shared,
     documents: tuple[str, ...],
     quiet: bool,
     as_mermaid: bool,
-    against: TextIO | None,
+    against: str | None,
+    most: int,
     app: str,
     as_json: bool,
 ) -> None:
@@ -194,7 +205,8 @@ def check(
     """
     reports = [_with_models(report) for report in compile_locally(sources_at(documents, app), app)]
     if against is not None:
-        _check_against(against.read(), reports, quiet=quiet, as_json=as_json)
+        api = replace(shared, url=against) if against.startswith(("http://", "https://")) else None
+        _check_against(reports, api or Path(against), most, quiet=quiet, as_json=as_json)
         return
     if as_json:
         print_json([report.document() for report in reports])
@@ -208,9 +220,11 @@ def check(
         raise click.exceptions.Exit(NO)
 
 
-def _check_against(text: str, reports: Sequence[Report], *, quiet: bool, as_json: bool) -> None:
-    """Say which sagas of a file of logs would stop with the functions of the application."""
-    from baton.cli.documents.against import GOES_ON, STOPS, logs_in, verdicts
+def _check_against(
+    reports: Sequence[Report], against: Shared | Path, most: int, *, quiet: bool, as_json: bool
+) -> None:
+    """Say which open sagas, of an API or in a file of logs, would stop with the code that is here."""
+    from baton.cli.documents.against import GOES_ON, STOPS, Here, check_open, logs_in, verdicts
     from baton.tools.define import REGISTRY
     from baton.tools.functions import ApplicationFunctions
     from baton.tools.standard import with_standard
@@ -221,18 +235,29 @@ def _check_against(text: str, reports: Sequence[Report], *, quiet: bool, as_json
         for name, node in nodes
         if node.get("function")
     }
-    functions = ApplicationFunctions(with_standard(REGISTRY))
-    found = [one for log in logs_in(text) for one in verdicts(log, known, functions)]
+    registry = with_standard(REGISTRY)
+    functions = ApplicationFunctions(registry)
+    if isinstance(against, Path):
+        logs, has_more = logs_in(read_text(against)), False
+        found, looked_at = [one for log in logs for one in verdicts(log, known, functions)], len(logs)
+    else:
+
+        def problems(document: str) -> Sequence[Mapping[str, Any]]:
+            return document_problems(Source("", document), registry.specs(), {})[1]
+
+        here = Here(problems, known, functions, registry)
+        found, looked_at, has_more = against.call(lambda api: check_open(api, here, most))
+    stopped = {one.saga for one in found if one.verdict == STOPS}
     if as_json:
         print_json([asdict(one) for one in found])
     for one in found if not as_json else ():
         if not quiet or one.verdict != GOES_ON:
             click.echo(plain(one.line()))
-    if stopped := sum(one.verdict == STOPS for one in found):
-        if not as_json:
-            click.echo(
-                f"{counted(stopped, 'function')} of {counted(len(found), 'function')} would stop", err=True
-            )
+    if not as_json:
+        click.echo(f"{len(stopped)} of {counted(looked_at, 'open saga')} would stop", err=True)
+    if has_more:
+        click.echo(f"more sagas are open than these {most}: --sagas looks at more", err=True)
+    if stopped:
         raise click.exceptions.Exit(NO)
 
 

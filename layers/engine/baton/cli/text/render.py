@@ -257,6 +257,8 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_row("saga", plain(str(saga.get("id", ""))))
     of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
     table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))
+    if saga.get("build"):
+        table.add_row("code", plain(f"stays with build {saga['build']}"))
     for name, said in _related(saga):
         table.add_row(name, plain(said))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))

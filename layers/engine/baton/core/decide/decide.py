@@ -295,7 +295,7 @@ def _stopping(builder: DecisionBuilder) -> Decision | None:
     return _deaths(builder) or _end_stopped(builder)
 
 
-def _endless(builder: DecisionBuilder) -> Decision | None:
+def _lifetime(builder: DecisionBuilder) -> Decision | None:
     """End a saga that has to end, whatever its document says."""
     state, failure = builder.state, None
     if state.used:
@@ -342,7 +342,7 @@ def _interruptions(builder: DecisionBuilder) -> Decision | None:
     return None if parked is None else Decision(record=parking(builder.state, parked, builder.now))
 
 
-def _money(builder: DecisionBuilder) -> Decision | None:
+def _budget_notices(builder: DecisionBuilder) -> Decision | None:
     """Notify people that a part of the saga's budget is spent."""
     notice = saga_notice(builder.state, builder.bounds.money, builder.now)
     return None if notice is None else Decision(record=(ev.NoticeDue(notice=notice),))
@@ -378,12 +378,12 @@ class DecisionRule(NamedTuple):
 _ALWAYS = "program"
 RULES = (
     DecisionRule("stopping", "state.is_stopping", _stopping),
-    DecisionRule("endless", _ALWAYS, _endless),
+    DecisionRule("lifetime", _ALWAYS, _lifetime),
     DecisionRule("limits", "program.caps", _limits),
     DecisionRule("parked", "state.parked", _parked),
     DecisionRule("deaths", "state.recovery.consecutive_crashes", _deaths),
     DecisionRule("interruptions", "state.recovery.interruptions", _interruptions),
-    DecisionRule("money", "state.money.spent", _money),
+    DecisionRule("budget notices", "state.money.spent", _budget_notices),
     DecisionRule("schedule", _ALWAYS, _schedule),
 )
 """The rules in their order: the first that applies decides."""

@@ -545,7 +545,7 @@ def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
         try:
             check_output(context, at.node)
         except RouteError as error:
-            fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first)
+            fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first, said.by)
             return
     goes_on = said.event.goes_on
     if goes_on:

@@ -26,7 +26,7 @@ from baton.core.expressions import (
     parse_duration,
 )
 from baton.core.failures import quoted, sanitised
-from baton.core.failures.codes import class_of
+from baton.core.failures.codes import OUTPUT_INVALID, class_of
 from baton.core.graph.graph import Loop, Node, Pause, Poll
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import Caps, json_bytes
@@ -221,7 +221,7 @@ def check_output(context: EvaluationContext, node: Node) -> None:
         return
     for problem in violations(node.output_schema, context.content(context.output), ""):
         raise RouteError(
-            "output_invalid",
+            OUTPUT_INVALID,
             f"the output does not match output_schema: at {problem.path or '/'}: {problem.message}",
         )
 

@@ -220,13 +220,13 @@ def advice_for(code: str) -> FailureAdvice:
     )
 
 
-TOOL_DEFECT, INPUT_INVALID = "tool_defect", "input_invalid"
+TOOL_DEFECT, INPUT_INVALID, OUTPUT_INVALID = "tool_defect", "input_invalid", "output_invalid"
 FUNCTION_DEFECT, FUNCTION_CHANGED, FUNCTION_BLOCKS = "function_defect", "function_changed", "function_blocks"
 
 DEFECTS: Mapping[str, str] = {
     INPUT_INVALID: "The arguments of a call do not fit the parameters of its tool.",
     "result_invalid": "The result of a tool does not match its type hint.",
-    "output_invalid": "The result of a tool does not match the `output_schema` of its node.",
+    OUTPUT_INVALID: "The result of a tool does not match the `output_schema` of its node.",
     "tool_missing": "The tool is not in the deployment.",
     TOOL_DEFECT: "The tool raised one of the errors of Python below.",
     FUNCTION_DEFECT: "A workflow function raised one of these errors, or waits for what is no operation.",

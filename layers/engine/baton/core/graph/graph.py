@@ -464,7 +464,7 @@ class Graph(_Part, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def costs(self) -> bool:
-        """True if some node gives a cost, or may ask a model. Of a function, only the tools are known here."""
+        """True if some node gives a cost, or may ask a model. Of a function, its tools are known here."""
         return any(
             node.cost
             or node.replan is not None

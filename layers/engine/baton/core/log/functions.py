@@ -24,6 +24,7 @@ class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     `item` names it in its slot, `label` in words if that is another text. `tool`: a step of this tool, with
     the arguments `given`. `node`: any other operation, as the fields of a node of a graph.
     `digest` is the same for the same request. `attempts` and `timeout_ms` of a step: 0 for those of the tool.
+    `answers`: NAME/KEY of the signal whose sender gets `given` as the answer.
     """
 
     item: str
@@ -34,24 +35,29 @@ class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     given: Value | None = None
     attempts: int = 0
     timeout_ms: int = 0
+    answers: str = ""
 
 
 class Heard(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A result that a function has heard at the time `at`: that of the operation `item` with this digest."""
+    """A result that a function has heard at the time `at`: that of the operation `item` with this digest.
+
+    `by`: the key of the signal that it is.
+    """
 
     item: str
     digest: str
     at: int
     output: Value = Value()
     failure: Failure | None = None
+    by: str = ""
 
 
 class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="function"):
     """A function at work.
 
     `given`: its arguments. `began`: the time of its start. `asked`: its operations without a heard result, by
-    item; `ended`: those that have ended, in order, with their failures. Their outputs are the items of the
-    state.
+    item; `ended`: those that have ended, in order, with their failures, and `by`, the keys of the signals
+    that some of them are. Their outputs are the items of the state.
     `heard`: number of results that it has heard, plus one for its start. The results are in `segments`, the
     oldest first, and in `tail`. `checkpoint`: the state with which it began again, for the time of number
     `checkpoints`: then `began` is the time of that, and only later results count. `changes`: changes of its
@@ -65,6 +71,7 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
     checkpoint: Value | None = None
     asked: dict[str, AskedOperation] = {}
     ended: dict[str, Failure | None] = {}
+    by: dict[str, str] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Heard, ...] = ()
     changes: tuple[str, ...] = ()
@@ -84,10 +91,13 @@ class RunningFunction(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_
         return any(one.node.get("cost") for one in self.asked.values())
 
     def with_ended(self, event: Settles) -> Self:
-        failure = event.failure
-        if isinstance(event, Gives) and event.by == "time" and event.output.v == TIMED_OUT:
-            failure = Failure("timeout", "no signal came in time", event.node)
-        return replace(self, ended={**self.ended, event.item: failure})
+        failure, by = event.failure, event.by
+        if isinstance(event, Gives) and by == "time" and event.output.v == TIMED_OUT:
+            failure, by = Failure("timeout", "no signal came in time", event.node), ""
+        ended = {**self.ended, event.item: failure}
+        if by and self.asked[event.item].node.get("signal"):
+            return replace(self, ended=ended, by={**self.by, event.item: by})
+        return replace(self, ended=ended)
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the function with its results up to the cut; unfinished operations are repeated under the
@@ -130,17 +140,24 @@ class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=Tr
 
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
     """A function that is to run on at the time `now`: at `slot` of a branch, with the results that it has not
-    heard, in order, until it waits for operations or is over. `calls`: the steps that it may
-    ask for.
+    heard, in order, until it waits for operations or is over. `version`: that of the log. `calls`: the steps
+    that it may ask for.
     """
 
     name: str
     slot: str
     branch: int
+    version: int
     now: int
     work: RunningFunction
     results: tuple[Heard, ...] = ()
     calls: tuple[Node, ...] = ()
+
+
+def reply_in(events: Iterable[Any], signal: str) -> Value:
+    """Return the reply to a signal, NAME/KEY, in the events of an entry."""
+    asked = (one for event in events if isinstance(event, OperationsBegan) for one in event.operations)
+    return next(one.given for one in asked if one.answers == signal and one.given is not None)
 
 
 class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +194,14 @@ def with_operations(
 ) -> RunningFunction:
     """Return the function after it ran on. `items` has the outputs of the operations that it has heard."""
     heard = [
-        Heard(item, work.asked[item].digest, event.at, items[item] or Value(), work.ended[item])
+        Heard(
+            item,
+            work.asked[item].digest,
+            event.at,
+            items[item] or Value(),
+            work.ended[item],
+            work.by.get(item, ""),
+        )
         for item in event.heard
     ]
     tail, segments = (*work.tail, *heard), work.segments
@@ -195,6 +219,7 @@ def with_operations(
             checkpoints=work.checkpoints + event.checkpoints,
             asked={one.item: one for one in event.operations},
             ended={},
+            by={},
             segments=(),
             tail=(),
             changes=event.changes,
@@ -207,6 +232,7 @@ def with_operations(
         heard=work.heard + len(heard) + (work.heard == 0),
         asked={**asked, **{one.item: one for one in event.operations}},
         ended={item: one for item, one in work.ended.items() if item not in gone},
+        by={item: key for item, key in work.by.items() if item not in gone} if work.by else work.by,
         segments=segments,
         tail=tail,
         changes=(*work.changes, *event.changes),

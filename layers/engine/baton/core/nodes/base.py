@@ -66,6 +66,8 @@ class Done(Struct, frozen=True):
     has_schema: bool = True
     first: ev.QuestionClosed | None = None
     """The event that is recorded before it."""
+    by: str = ""
+    """The key of the signal that is the output."""
 
 
 class Failed(Struct, frozen=True):

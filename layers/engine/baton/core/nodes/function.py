@@ -75,13 +75,21 @@ class FunctionKind(TaskKind):
             return None
         items, parts = context.state.items, _parts(at.node)
         results = [
-            Heard(item, work.asked[item].digest, 0, items[f"{at.slot}#{item}"] or ev.Value(), failure)
+            Heard(
+                item,
+                work.asked[item].digest,
+                0,
+                items[f"{at.slot}#{item}"] or ev.Value(),
+                failure,
+                work.by.get(item, ""),
+            )
             for item, failure in work.ended.items()
         ]
         call = FunctionCall(
             name=parts.name,
             slot=at.slot,
             branch=context.state.lineage.branch,
+            version=context.state.version,
             now=context.now,
             work=work,
             results=tuple(results),

@@ -57,7 +57,7 @@ class WaitKind(Kind):
                 continue
             if signal.failure is not None:
                 return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
-            return Done(_closed(at, signal.key, signal.payload))
+            return Done(_closed(at, signal.key, signal.payload), by=signal.key)
         if work.due is None or work.due > context.now:
             return None
         # With a signal to wait for, the time is not what was expected: the output says so.

@@ -303,6 +303,10 @@ class Saga(View):
     workflow_version: Annotated[
         int | None, "Version of the workflow whose graph the saga runs, if it is among the newest 100."
     ]
+    build: Annotated[
+        str | None,
+        "Build of the code with which the saga stays. Null if it goes on with the newest code.",
+    ]
     status: Status
     reason: Annotated[
         str | None, "Reason why the saga is parked, or children for which a saga that stops waits."
@@ -362,6 +366,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         workflow=state.origin.workflow,
         graph=state.origin.graph,
         workflow_version=None,
+        build=state.pinned or None,
         status=_status(state, program),
         reason=_reason(state),
         user=state.origin.user,

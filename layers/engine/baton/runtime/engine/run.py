@@ -46,7 +46,7 @@ from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, Standstill
 from baton.ports import NoRoom
 from baton.runtime.engine.parts import InvocationScope
-from baton.runtime.invocation.attempt import LazyJournal
+from baton.runtime.invocation.attempt import AttemptInput, LazyJournal
 from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator, InvocationContext, Overdue
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
@@ -56,6 +56,7 @@ from baton.runtime.steps.steps import Steps
 if TYPE_CHECKING:
     from baton.ports import UnitLog
     from baton.runtime.models import model_request
+    from baton.runtime.money.ledger import Ledger
     from baton.runtime.steps import journal as journals
     from baton.runtime.steps.journal import KnownUnits, UnitQueue
 else:
@@ -64,9 +65,7 @@ else:
 
 NO_UNITS: Mapping[str, KnownUnits] = MappingProxyType({})
 AT_ONCE_S = 0.01
-"""Longest wait, in seconds, of a join's successors for the costs of the steps it stopped: these may use up
-the budget.
-"""
+"""Longest wait, in seconds, of a join's successors for the costs of the steps that it stopped."""
 
 
 class _RunningAttempt(Struct, frozen=True, eq=False):
@@ -125,12 +124,10 @@ class InFlight:
 
     @property
     def unpaid(self) -> list[str]:
-        """The slots of which the log does not know yet what was spent there:
-        those that run, and those that were cancelled. And the keys of units that wait for their entry.
+        """Slots whose spending the log lacks: those that run, and those that were cancelled. Also the keys of
+        units that wait for their entry.
         """
-        running = list(self._running)
-        if self.units:
-            running += self.units.waiting
+        running = [*self._running, *(self.units.waiting if self.units else ())]
         return running + [one.step.slot for one in self._cancelled] if self._cancelled else running
 
     @property
@@ -138,11 +135,11 @@ class InFlight:
         """True if a step is running here, or would be if it had room."""
         return bool(self._running) or self._ask_again is not None
 
-    def _journal(self, attempt: LazyJournal) -> UnitLog:
+    def _journal(self, attempt: AttemptInput, ledger: Callable[[], Ledger], known: Any) -> UnitLog:
         """Return the journal of a running attempt, for the first unit of its work."""
         if self.units is None:
             self.units = journals.UnitQueue(self._context, self._running, self._wake)
-        return self.units.journal(attempt)
+        return self.units.journal(attempt, ledger, known)
 
     def start(
         self,
@@ -172,7 +169,7 @@ class InFlight:
             else:
                 spent: list[Decimal] = []
                 usage: list[Usage] = []
-                journal = LazyJournal(self._journal, step, known.get(step.slot))
+                journal = LazyJournal(self._journal, known.get(step.slot))
                 attempt = self._steps.run(state, step, traceparent, spent, usage, journal)
                 task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
                 task.add_done_callback(self._wake)

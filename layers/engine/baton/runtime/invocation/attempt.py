@@ -325,21 +325,15 @@ _OWN = frozenset({"in_progress", "unknown_outcome"})
 
 
 class LazyJournal(msgspec.Struct, eq=False):
-    """The journal of an attempt, made when its tool names the first unit. `known`: the units in the log.
+    """The journal of an attempt, made when its tool names the first unit. `known`: the units in the log."""
 
-    `bill` takes what the attempt has spent since its last unit; see `Steps`. `is_over`: its tool has returned.
-    """
-
-    make: Callable[[LazyJournal], UnitLog]
-    step: RunStep
+    make: Callable[[AttemptInput, Callable[[], Any], Any], UnitLog]
     known: Any = None
     made: UnitLog | None = None
-    bill: Callable[[str, Callable[[], None]], Awaitable[int]] | None = None
-    is_over: bool = False
 
-    def __call__(self) -> UnitLog:
+    def __call__(self, attempt: AttemptInput, ledger: Callable[[], Any]) -> UnitLog:
         if self.made is None:
-            self.made = self.make(self)
+            self.made = self.make(attempt, ledger, self.known)
         return self.made
 
 

@@ -182,8 +182,8 @@ class History:
             self._past[version] = await self._read_to(version)
         return self._past[version]
 
-    async def entries_to(self, version: int) -> Sequence[Entry]:
-        """Return the entry of this version of the saga's history, and those before it that one page has.
+    async def entries_to(self, version: int, most: int = PAGE) -> Sequence[Entry]:
+        """Return the entry of this version of the saga's history, and those before it, at most so many.
         Raises `CorruptLog` for no such version.
         """
         lineage = self.state.lineage
@@ -191,7 +191,7 @@ class History:
         part = next((one for one in (own, *lineage.closed) if one.first <= version <= one.last), None)
         if part is None:
             raise CorruptLog(f"version {version} is no part of the history of {self.ref}")
-        after = max(part.first - 1, version - PAGE)
+        after = max(part.first - 1, version - most)
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
 

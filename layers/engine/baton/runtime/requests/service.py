@@ -16,7 +16,8 @@ import msgspec
 
 from baton.core.decide.spending import renewed_budget
 from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
-from baton.core.log.folding.received import CallbackReport, fingerprint, signal_key
+from baton.core.log.folding.received import CallbackReport, is_same_signal, reply_of, signal_key
+from baton.core.log.functions import reply_in
 from baton.core.log.questions import Answer
 from baton.core.log.records import Failure, Sent
 from baton.core.log.state import State, status_of
@@ -36,6 +37,7 @@ from baton.runtime.engine.request import (
     saga_summary,
     signal_entry,
 )
+from baton.runtime.log.history import History
 from baton.runtime.requests.answers import IncidentService, QuestionService, answer_by, give
 from baton.runtime.requests.operators import BreakerService, LetterService, UserService
 from baton.runtime.starting.catalog import Registered
@@ -51,6 +53,7 @@ else:
     schedules = OnDemand("baton.runtime.requests.schedules")
 
 MAX_DOCUMENT = 1_048_576
+OUTCOMES = WAITING, TAKEN, ANSWERED, LOST, ENDED = "waiting", "taken", "answered", "lost", "ended"
 
 
 class Service:
@@ -192,9 +195,10 @@ class Service:
         sent: Sent | None = None,
     ) -> dict[str, Any]:
         """Send a signal; one with a key that is known already changes nothing.
-        A wait that takes one with a `failure` fails.
+        A wait that takes one with a `failure` fails. The answer has the `outcome` of the signal so far.
 
-        Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it.
+        Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it, and for
+        one that an update of a function did not take.
         """
         opened = await self._request.open(saga)
         check_signal(opened, name)
@@ -204,7 +208,7 @@ class Service:
 
         def is_known(state: State) -> bool:
             known = state.keys.get(remembered)
-            if known is not None and known != fingerprint(value, failure):
+            if known is not None and not is_same_signal(known, value, failure):
                 what = "payload" if failure is None else "failure"
                 raise KeyReused(f"signal `{name}` came with another {what} under this key")
             return known is not None
@@ -215,7 +219,28 @@ class Service:
             )
             return signal_entry(opened.program, state, signal, payload, self._engine.limits.signals_kept)
 
-        return await self._append(opened, make, is_known, blob, value.ref)
+        accepted = await self._append(opened, make, is_known, blob, value.ref)
+        return {**accepted, "key": unique, **await self._outcome(opened.history, name, unique)}
+
+    async def _outcome(self, history: History, name: str, key: str) -> dict[str, Any]:
+        """Return what has become of a signal: one of `OUTCOMES`, and the function's answer to it."""
+        state, full = history.state, signal_key(name, key)
+        if version := reply_of(state.keys.get(full, "")):
+            (entry,) = await history.entries_to(version, 1)
+            given = reply_in(entry.events, full)
+            reply = given.v
+            if given.ref:
+                blobs, tenant = self._engine.blobs, self._caller.tenant
+                reply = msgspec.json.decode(await self._parts.call(blobs.get, tenant, given.ref))
+            if "refused" in reply:
+                raise InvalidInput(f"no wait for `{name}` takes this payload: {reply['refused']}")
+            return {"outcome": ANSWERED, "answer": reply["answer"]}
+        if state.ended is not None:
+            return {"outcome": ENDED, "answer": None}
+        if full not in state.keys:
+            return {"outcome": LOST, "answer": None}
+        waits = any(one.name == name and one.key == key for one in state.signals)
+        return {"outcome": WAITING if waits else TAKEN, "answer": None}
 
     async def answer(
         self, saga: str, answer: Answer, key: str, check: Callable[[State, Ask, int], None] | None = None

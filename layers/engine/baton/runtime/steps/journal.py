@@ -9,20 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from baton.core.decide.decision import RunStep
 from baton.core.decide.outcomes import UNIT, Outcome
 from baton.core.failures.codes import TOOL_DEFECT
+from baton.core.limits import DAY_MS
 from baton.core.log.events import Event, UnitRecorded, Value
 from baton.core.log.work import MOST_BYTES, MOST_UNITS, Journal, units_in
+from baton.core.money import micro_dollars
 from baton.errors import CorruptLog
 from baton.ports import Blobs, StepFailure
-from baton.runtime.invocation.attempt import LazyJournal
+from baton.runtime.invocation.attempt import AttemptInput
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
+
+if TYPE_CHECKING:
+    from baton.runtime.money.ledger import Ledger
 
 _AT_ONCE = 16
 OVER = "the attempt is over: its tool must not go on"
@@ -100,9 +105,11 @@ class UnitQueue:
         """The keys of the units that wait."""
         return [one.unit.key for one in self._waiting if one.unit is not None]
 
-    def journal(self, attempt: LazyJournal) -> AttemptJournal:
-        """Return the journal of an attempt."""
-        return AttemptJournal(self, attempt, self._limits.result_bytes)
+    def journal(
+        self, attempt: AttemptInput, ledger: Callable[[], Ledger], known: KnownUnits | None
+    ) -> AttemptJournal:
+        """Return the journal of an attempt. `known`: what the log has already."""
+        return AttemptJournal(self, attempt, ledger, known or KnownUnits(), self._limits.result_bytes)
 
     def check(self, step: RunStep) -> None:
         """Raise `StepFailure` if the saga no longer waits for this attempt, or another worker may have it."""
@@ -151,11 +158,17 @@ class UnitQueue:
 
 
 class AttemptJournal:
-    """The `UnitLog` of one attempt."""
+    """The `UnitLog` of one attempt. `known`: the units of earlier ones. `ledger`: for its spending."""
 
-    def __init__(self, queue: UnitQueue, attempt: LazyJournal, most_bytes: int) -> None:
-        known: KnownUnits = attempt.known or KnownUnits()
-        self._queue, self._attempt, self._known = queue, attempt, known.results
+    def __init__(
+        self,
+        queue: UnitQueue,
+        attempt: AttemptInput,
+        ledger: Callable[[], Ledger],
+        known: KnownUnits,
+        most_bytes: int,
+    ) -> None:
+        self._queue, self._attempt, self._ledger, self._known = queue, attempt, ledger, known.results
         self._units, self._size = known.journal.units, known.journal.size
         self._most_bytes = most_bytes
 
@@ -188,11 +201,28 @@ class AttemptJournal:
             )
             raise StepFailure(TOOL_DEFECT, f"{text}; record where a large result is")
         self._units, self._size = self._units + 1, self._size + size
-        bill = self._attempt.bill
-        cost = await bill(key, self._check) if bill is not None else 0
+        cost = await self._bill(key)
         await self._queue.add(self._attempt.step, name, key, result, size, cost)
 
+    async def _bill(self, key: str) -> int:
+        """Count what the attempt has spent since its last unit, and take it out of its bill.
+
+        An attempt that is over meanwhile has it in its outcome. Raises `StepFailure` then.
+        """
+        one = self._attempt
+        if not one.spent:
+            return 0
+        ledger = self._ledger()
+        if not one.is_paid:
+            ledger.reopen(one.state, one.step, one.spent, one.started // DAY_MS)
+        await ledger.count(one.state, one.step)
+        self._check()
+        cost = micro_dollars(one.spent)
+        one.spent.clear()
+        ledger.hand_over(one.state, one.step, key, cost)
+        return cost
+
     def _check(self) -> None:
-        if self._attempt.is_over:
+        if self._attempt.is_settled:
             raise StepFailure("cancelled", OVER)
         self._queue.check(self._attempt.step)

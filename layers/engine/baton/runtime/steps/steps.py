@@ -231,9 +231,7 @@ def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 def check_first(step: RunStep, specs: Specs) -> None:
-    """Check the same before money is reserved, if nothing else is called before the tool.
-    Raises `Unapproved`.
-    """
+    """Raise `Unapproved` before money is reserved, if nothing else is called before the tool."""
     if step.way is None and not step.hooks and not step.look:
         check_approval(step, specs, step.node.tool, step.arguments)
 
@@ -392,8 +390,6 @@ class Steps:
                 is_paid=is_paid,
                 journal=journal,
             )
-            if journal is not None:
-                journal.bill = partial(self._bill, one)
             return await self._begun(one)
         except Unapproved as refusal:
             return stopped_outcome(
@@ -450,22 +446,6 @@ class Steps:
         if not (is_paid or self._take_in(state, step, spent, started)):
             return ()
         return await self._ledger.settle(state, step, micro_dollars(spent))
-
-    async def _bill(self, one: AttemptInput, unit: str, check: Callable[[], None]) -> int:
-        """Count what an attempt has spent since its last unit, and take it out: the log has it with this one.
-
-        `check` raises `StepFailure` if the attempt is over meanwhile. Its outcome then has the cost.
-        """
-        if not one.spent:
-            return 0
-        state, step = one.state, one.step
-        if one.is_paid or self._take_in(state, step, one.spent, one.started):
-            await self._ledger.count(state, step)
-        check()
-        cost = micro_dollars(one.spent)
-        one.spent.clear()
-        self._ledger.hand_over(state, step, unit, cost)
-        return cost
 
     async def drain(self) -> None:
         """Wait briefly until circuit breakers are told what became of these calls."""
@@ -571,9 +551,6 @@ class Steps:
                 answer=error.answer,
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
-        finally:
-            if one.journal is not None:
-                one.journal.is_over = True
         if output is not None:
             return output, None, None, rows
         limit = self._limits.result_bytes
@@ -717,5 +694,5 @@ class Steps:
             usage=one.usage,
             callback_token=one.token,
             callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
-            units=one.journal,
+            units=None if one.journal is None else partial(one.journal, one, self._make_ledger),
         )

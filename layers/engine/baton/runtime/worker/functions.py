@@ -92,7 +92,7 @@ class _Live(Struct):
             raise _Changed(f"the function calls `{heard.item}` with other arguments than the log has")
         self.heard.append(heard)
         since = self.passed()
-        step = self.session.deliver(heard.item, heard.at, output, heard.failure)
+        step = self.session.deliver(heard.item, heard.at, output, heard.failure, heard.by)
         self._took(step, self.passed() - since)
 
     def check(self, asked: Mapping[str, AskedOperation]) -> None:
@@ -203,15 +203,22 @@ def _no_time() -> int:
 
 
 class _Memory:
-    """The functions of one saga in memory, by slot, and the progress that could not be made here at once."""
+    """The functions of one saga in memory, by slot, and the progress that they have `made` from a `version`.
+
+    A decision that lacks something is made again from its beginning, when the functions are further already.
+    """
 
     def __init__(self, inline_bytes: int) -> None:
         self.live: dict[str, _Live] = {}
         self.made: dict[tuple[Any, ...], FunctionProgress] = {}
+        self._version = 0
         self._inline_bytes = inline_bytes
 
     def progress(self, call: FunctionCall) -> FunctionProgress | None:
         """Return how far a function has run, if that needs nothing but memory."""
+        if call.version != self._version:
+            self._version = call.version
+            self.made.clear()
         if self.made and (made := self.made.get(_key(call))) is not None:
             return made
         live = self.live.get(call.slot)
@@ -236,7 +243,8 @@ class _Memory:
             if one.arguments and len(_encode(one.arguments)) > most:
                 return None
             operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
-        return live.progress(call, tuple(operations))
+        progress = self.made[_key(call)] = live.progress(call, tuple(operations))
+        return progress
 
 
 def _most_inline(requests: Sequence[OperationRequest], most: int) -> int:
@@ -266,6 +274,7 @@ def _operation(asked: OperationRequest, given: Value | None) -> AskedOperation:
         given=given,
         attempts=asked.attempts,
         timeout_ms=asked.timeout_ms,
+        answers=asked.answers,
     )
 
 
@@ -291,7 +300,6 @@ class FunctionRunner:
         if run.found.functions is None:
             run.found = msgspec.structs.replace(run.found, functions=_Memory(self._p.limits.inline_bytes))
         memory = _memory_of(run)
-        memory.made.clear()
         for call in command.calls:
             memory.made[_key(call)] = await self._progress(run, memory, call)
         return True

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from inspect import signature
-from typing import Any, Generic, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError
@@ -24,7 +24,15 @@ from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
 from baton.tools.functions.agents import Agent, Read, shape_of
-from baton.tools.functions.loop import FunctionDefect, task_path
+from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
+from baton.tools.functions.operations import (
+    BeginsAgain,
+    Callback,
+    FunctionRun,
+    Operation,
+    Update,
+    item_of,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,9 +40,6 @@ DAY_MS = 86_400_000
 SHORTEST_HEARTBEAT_MS = 10_000
 """As of a document: a few times what clocks differ and a request takes."""
 _is_name = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}").fullmatch
-_is_taken = re.compile(r"(undo|t\d+(-|$))").match
-"""Names in the log of an operation's inverse, and of an agent's turns and calls."""
-_is_item = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -42,80 +47,10 @@ _EXPIRE = ("wait", "callback")
 """Kinds of node whose end by time is a `TimeoutError`."""
 MOST_PUBLISHED, MOST_PUBLISHED_BYTES = 16, 4_096
 """Most names that a function publishes, and most bytes of them and their values."""
+MOST_ANSWER_BYTES = 65_536
+"""Most bytes of the answer to an update."""
 MOST_OPEN = 1_000
 """Most operations of a function that are open at a time."""
-
-
-class BeginsAgain(BaseException):
-    """End of a run of a function that has made a checkpoint."""
-
-
-class Operation(asyncio.Future[T], Generic[T]):
-    """Operation of a saga that a function has asked for; to be awaited, or handed to `asyncio`.
-
-    It has begun, whether it is awaited or not. Cancelling it stops it.
-    """
-
-    item: str = ""
-    is_used: bool = False
-    left: Callable[[str], None]
-    read: Read | None = None
-    """Makes the result of its JSON; None: the result is the JSON."""
-    can_expire: bool = False
-
-    def cancel(self, msg: Any = None) -> bool:
-        """Stop the operation: the function goes on without it."""
-        is_cancelled = super().cancel(msg)
-        if is_cancelled:
-            self.left(self.item)
-        return is_cancelled
-
-    def __await__(self) -> Generator[Any, None, T]:
-        self.is_used = True
-        return super().__await__()
-
-    __iter__ = __await__
-
-    def add_done_callback(self, fn: Any, *, context: Any = None) -> None:
-        self.is_used = True
-        super().add_done_callback(fn, context=context)
-
-
-class Callback(Operation[T]):
-    """Operation that ends when a holder of its `token` reports to `POST /callbacks/{token}`.
-
-    `url`: the whole address; empty if the deployment does not know its own.
-    """
-
-    token: str = ""
-    url: str = ""
-
-
-class FunctionRun:
-    """A run of a function, as its session (run.py) and its context share it.
-
-    `open`: its operations without a result, by item; `unheard`: those that ended before they were awaited.
-    `asked`, `left` and `changes`: since it last waited. `checkpointed`: the state of its checkpoint.
-    `published`: all that it has published, if that has changed. `lacks_tokens`: it has asked for a callback,
-    and has no tokens.
-    """
-
-    def __init__(self) -> None:
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.now = 0
-        self.checkpointed: list[Any] = []
-        self.open: dict[str, Operation[Any]] = {}
-        self.unheard: dict[str, Operation[Any]] = {}
-        self.asked: list[OperationRequest] = []
-        self.left: list[str] = []
-        self.changes: list[str] = []
-        self.published: dict[str, Any] | None = None
-        self.lacks_tokens = False
-
-    def leave(self, item: str) -> None:
-        """Stop an operation: the function goes on without it."""
-        if self.open.pop(item, None) is not None:
-            self.left.append(item)
 
 
 class WorkflowContext:
@@ -291,6 +226,49 @@ class WorkflowContext:
         shape, read = _shape_of(schema)
         waits = {"kind": "wait", "signal": signal, "wait_ms": wait_ms, "output_schema": shape}
         return self._ask(signal, _asked(waits), read)
+
+    @overload
+    def update(
+        self,
+        name: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        timeout: str | float | timedelta | None = None,
+    ) -> Operation[Update[Any]]: ...
+    @overload
+    def update(
+        self, name: str, schema: type[T], *, timeout: str | float | timedelta | None = None
+    ) -> Operation[Update[T]]: ...
+    def update(
+        self, name: str, schema: Any = None, *, timeout: str | float | timedelta | None = None
+    ) -> Operation[Update[Any]]:
+        """Wait for a signal of this name that fits `schema`; the function answers its sender.
+
+        schema: a type, or a JSON schema. The sender of a payload that does not fit is refused, and the
+        function waits on. Raises `TimeoutError` when the time is over.
+        """
+        wait_ms = None if timeout is None else _milliseconds("timeout", timeout)
+        shape, read = _shape_of(schema)
+        waits = _asked({"kind": "wait", "signal": name, "wait_ms": wait_ms, "output_schema": shape})
+        here, made = task_path.get(), self._ask(name, waits)
+
+        def answer(value: Any) -> Operation[None]:
+            if made.is_answered:
+                raise FunctionDefect(f"`{made.item}` has been answered")
+            made.is_answered, said = True, _json(value)
+            if len(_encode(said)) > MOST_ANSWER_BYTES:
+                raise FunctionDefect(f"the answer to `{made.item}` has more than {MOST_ANSWER_BYTES:,} bytes")
+            return self._ask("answer", _reply(name, made.by, {"answer": said}), _nothing)
+
+        def refuse(why: str) -> None:
+            told = self._made(_nothing)
+            told.is_used = True
+            self._begin(told, "refusal", here, _reply(name, made.by, {"refused": why}))
+            self._begin(made, name, here, waits)
+
+        made.read = lambda output: Update(output if read is None else read(output), answer)
+        made.refuse = refuse
+        return made
 
     def publish(self, name: str, value: Any) -> None:
         """Show a value, as JSON, in the answer about the saga while the function runs.
@@ -549,7 +527,25 @@ class WorkflowContext:
         if len(run.open) >= MOST_OPEN:
             text = f"it has {MOST_OPEN:,} operations open, and no more are possible"
             raise FunctionDefect(f"{text}: write `context.map(…, concurrency=…)`")
-        here = task_path.get()
+        operation = self._made(read, kind)
+        operation.can_expire = asked.node.get("kind") in _EXPIRE
+        self._begin(operation, name, task_path.get(), asked, digested)
+        return operation
+
+    def _made(self, read: Read | None, kind: type[Operation[Any]] = Operation) -> Operation[Any]:
+        operation = kind(loop=self._run.loop)
+        operation.left, operation.read = self._run.leave, read
+        return operation
+
+    def _begin(
+        self,
+        operation: Operation[Any],
+        name: str,
+        here: TaskPath,
+        asked: OperationRequest,
+        digested: Any = None,
+    ) -> None:
+        """Ask for an operation at a place of the function, under the next number of its name."""
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
         item = item_of(label)
@@ -560,27 +556,14 @@ class WorkflowContext:
         for token, name_of_it in self._tokens.items():  # where it leads is no other request
             said = said.replace(token, name_of_it)
         digest = hashlib.sha256(said).hexdigest()[:16]
-        operation = kind(loop=run.loop)
-        operation.item, operation.left, operation.read = item, run.leave, read
-        operation.can_expire = asked.node.get("kind") in _EXPIRE
-        run.open[item] = operation
-        run.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
-        return operation
+        operation.item = item
+        self._run.open[item] = operation
+        self._run.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
 
 
 _OPTIONS = [
     one.name for one in signature(WorkflowContext.step).parameters.values() if one.kind is one.KEYWORD_ONLY
 ]
-
-
-def item_of(label: str) -> str:
-    """Return the name in the log of an operation with this label: letters, digits, `_` and `-`."""
-    item = label.replace("[", "-").replace("]/", "--").replace("/", "--").replace("#", "-")
-    if _is_taken(item):
-        item = f"o-{item}"  # no label gives that: a `-` stands before a number or another one
-    if not _is_item(item):
-        item = f"{re.sub('[^A-Za-z0-9_-]', '-', item)[:40]}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
-    return item
 
 
 def _attempts(retry: int | None) -> int:
@@ -593,6 +576,18 @@ def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> Opera
     return OperationRequest(
         item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments
     )
+
+
+def _reply(signal: str, key: str, reply: dict[str, Any]) -> OperationRequest:
+    """Return the operation that is done at once, and whose arguments the sender of a signal gets."""
+    answers = f"{signal}/{key}"
+    return OperationRequest(
+        item="", label="", digest=answers, node={"kind": "pass"}, arguments=reply, answers=answers
+    )
+
+
+def _nothing(_: Any) -> None:
+    """Return the result of an operation without one."""
 
 
 def _json(value: Any) -> Any:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import structs
 
@@ -32,7 +32,7 @@ def workflow(
     version: str = "1",
     timeout: str | float | None = None,
     limits: Mapping[str, Any] | None = None,
-    on_failure: str | Mapping[str, Any] | None = None,
+    on_failure: Literal["rollback", "fail"] | None = None,
     compensate: str | None = None,
     tools: Sequence[Callable[..., Any] | Agent[Any] | str] = (),
     registry: Registry | None = None,
@@ -43,7 +43,8 @@ def workflow(
     schemas. The parameter annotated with `WorkflowContext`, if any, is filled by the engine: it has the
     operations.
 
-    timeout, limits, on_failure, compensate: as in a document. tools: those that it calls and that its code
+    on_failure: `rollback`, the default, undoes the steps of a function that failed, and `fail` leaves them.
+    timeout, limits, compensate: as in a document. tools: those that it calls and that its code
     does not name, such as one that comes out of a dictionary.
 
     Decorating raises `ToolError`, with the function and where it is.
@@ -56,6 +57,11 @@ def workflow(
                 raise ToolError(f"`{name}` is no name of a workflow; write `{fitting or 'my-workflow'}`")
             if not inspect.iscoroutinefunction(function):
                 raise ToolError(f"workflow `{name}`: write `async def {function.__name__}`")
+            if on_failure not in (None, "rollback", "fail"):
+                raise ToolError(
+                    f"workflow `{name}`: `on_failure` of a function is `rollback` or `fail`, and not {on_failure!r}; "
+                    "the function itself catches `StepFailure`, and asks a person with `context.ask(…)`"
+                )
             _check_context(function, name)
             made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
             said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}

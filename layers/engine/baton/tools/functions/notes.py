@@ -11,7 +11,7 @@ import builtins
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -41,10 +41,71 @@ _MODULES = {
 }
 
 
+_SENDS_CODES = frozenset({"callback", "signal", "update"})
+"""Operations that fail with any code that somebody outside gives."""
+
+
 def function_notes(tool: Tool, registry: Mapping[str, Tool]) -> list[str]:
-    """Return a note for each call of time, randomness, the outside or a tool in the code of a function."""
+    """Return a note for each call of time, randomness, the outside or a tool in the code of a function, and
+    for each code of a failure that it looks for and that its tools cannot raise.
+    """
     tools = {one.function: name for name, one in registry.items() if one.document is None}
-    return [note for function in functions_of(tool.function, tools) for note in _notes(function, tools)]
+    functions = list(functions_of(tool.function, tools))
+    notes = [note for function in functions for note in _notes(function, tools)]
+    return [*notes, *_caught_notes(functions, [registry[name] for name in tool.spec.calls or ()])]
+
+
+def _caught_notes(functions: Sequence[Any], tools: Sequence[Tool]) -> Iterator[str]:
+    """Yield a note for each comparison of a `code` with one that no tool of a function raises."""
+    if any(_SENDS_CODES.intersection(one.__code__.co_names) for one in functions):
+        return
+    texts = [text for one in tools for text in _sources(one)]
+    if not texts or None in texts:
+        return
+    trees = [ast.parse(text or "") for text in dict.fromkeys(texts)]
+    said = {one for tree in trees for one in _constants(tree, _compares(tree))}
+    raised, known = "\n".join(said), {one for one in said if one.isidentifier()}
+    declared = {code for tool in tools for code, _ in (*tool.shared.values(), *tool.raises.values())}
+    for function in functions:
+        for line, code in _compared(function):
+            if code not in CODES and code not in declared and code not in raised:
+                hint = nearest(code, {*declared, *known, *CODES})
+                text = f"{line}: no tool of the function raises the code `{code}`"
+                yield f"{text}; {hint}" if hint else text
+
+
+def _compared(function: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts that a function compares the code of a failure with, each with its line."""
+    if (found := _tree(function)) is None:
+        return
+    tree, place, first = found
+    for node in _compares(tree):
+        for one in ast.walk(node):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield f"{place}:{first + one.lineno}", one.value
+
+
+def _compares(tree: ast.AST) -> list[ast.Compare]:
+    """Return the comparisons of `failure.code` below an `except … as failure`."""
+    found = []
+    for handler in ast.walk(tree):
+        if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
+            continue
+        code = f"{handler.name}.code"
+        for node in ast.walk(handler):
+            if isinstance(node, ast.Compare):
+                sides = (ast.unparse(one) for one in (node.left, *node.comparators))
+                found += [node] if code in sides else []
+    return found
+
+
+def _constants(tree: ast.AST, without: Sequence[ast.AST]) -> Iterator[str]:
+    """Yield the texts in code, but for those in some parts of it."""
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        yield tree.value
+    elif tree not in without:
+        for child in ast.iter_child_nodes(tree):
+            yield from _constants(child, without)
 
 
 def code_notes(graph: Graph, registry: Mapping[str, Tool]) -> Iterator[str]:
@@ -74,13 +135,20 @@ def _sources(tool: Tool) -> Iterator[str | None]:
             yield None
 
 
-def _notes(function: Any, tools: Mapping[Any, str]) -> Iterator[str]:
+def _tree(function: Any) -> tuple[ast.AST, str, int] | None:
+    """Return the syntax of a function, its file and the line before its first; None without a source."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):
-        return  # there is no source to read
+        return None
     place = _where(function).rpartition(":")[0].rpartition(", ")[2]
-    first = function.__code__.co_firstlineno - 1
+    return tree, place, function.__code__.co_firstlineno - 1
+
+
+def _notes(function: Any, tools: Mapping[Any, str]) -> Iterator[str]:
+    if (found := _tree(function)) is None:
+        return
+    tree, place, first = found
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

@@ -9,13 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, TOOL_DEFECT
+from baton.core.failures.codes import FUNCTION_CHANGED, FUNCTION_DEFECT, OUTPUT_INVALID, TOOL_DEFECT
 from baton.core.log.records import Failure
 from baton.ports import StepContext, StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep, NoTokensError
 from baton.tools.define import Registry, Tool
-from baton.tools.functions.context import FunctionRun, Operation, WorkflowContext
+from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, FunctionLoop, TaskPath, task_path
+from baton.tools.functions.operations import FunctionRun, Operation
 from baton.tools.output import RUNNING
 from baton.tools.perform import _first, _place, bind, plain_json, report, tool_failure, traceback_of
 
@@ -69,20 +70,30 @@ class _Session:
     def _is_at(self, at: int) -> None:
         self._asks.now, self._loop.now_s = at, at / 1_000
 
-    def deliver(self, item: str, at: int, output: Any, failure: Failure | None) -> FunctionStep:
+    def deliver(self, item: str, at: int, output: Any, failure: Failure | None, by: str = "") -> FunctionStep:
         self._is_at(at)
         operation = self._asks.open.pop(item)
+        operation.by, value, unfit = by, None, ""
+        if failure is None:
+            try:
+                value = output if operation.read is None else operation.read(output)
+            except ValidationError as error:
+                unfit = _first(error)
+        elif failure.code == OUTPUT_INVALID:
+            unfit = failure.message
+        if unfit and operation.refuse is not None:
+            operation.refuse(unfit)  # its sender hears of it, and the function does not
+            return self._run()
         if not operation.is_used:
             self._asks.unheard[item] = operation
         if failure is not None:
             operation.set_exception(_raised(operation, failure))
             operation.exception()  # known, whether or not it is awaited
+        elif unfit:
+            text = f"the result of `{item}` in the log does not fit the code: {unfit}"
+            return FunctionStep(is_over=True, failure=Failure(FUNCTION_CHANGED, text, self._facts.node))
         else:
-            try:
-                operation.set_result(output if operation.read is None else operation.read(output))
-            except ValidationError as error:
-                text = f"the result of `{item}` in the log does not fit the code: {_first(error)}"
-                return FunctionStep(is_over=True, failure=Failure(FUNCTION_CHANGED, text, self._facts.node))
+            operation.set_result(value)
         return self._run()
 
     def _run(self) -> FunctionStep:

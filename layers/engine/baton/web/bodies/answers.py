@@ -80,6 +80,18 @@ class Accepted(View):
     changed: Annotated[bool, "True if this request wrote an entry. False if nothing changed."]
 
 
+class Signalled(Accepted):
+    """The saga's log records the signal, now or from an earlier request."""
+
+    key: Annotated[str, "Idempotency key of the signal. The same request with it returns the newest outcome."]
+    outcome: Annotated[
+        Literal["waiting", "taken", "answered", "lost", "ended"],
+        "`waiting`: no wait has taken the signal yet. `taken`: one has. `answered`: a function has answered it. "
+        "`lost`: no wait was open that takes it. `ended`: the saga has ended without an answer.",
+    ]
+    answer: Annotated[Any, "Answer of the function. Null unless `outcome` is `answered`."]
+
+
 class Announced(View):
     """Result of an announcement."""
 

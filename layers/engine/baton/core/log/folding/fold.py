@@ -56,6 +56,7 @@ from baton.core.log.folding.received import (
     signal_received,
     unit_recorded,
     useful,
+    with_reply,
     without_running,
 )
 from baton.core.log.folding.undo_folds import after_undoing, doubtful, link_undoable, undone, with_keys
@@ -379,6 +380,9 @@ def _operations_began(state: State, e: ev.OperationsBegan) -> State:
         return state
     if not work.asked.keys().isdisjoint(e.items):
         return state
+    for one in e.operations:
+        if one.answers:
+            state = with_reply(state, one.answers)
     items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
     begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
     state = replace(state, tokens=without(state.tokens, gone), **_emptied(state, gone, e))

@@ -79,9 +79,28 @@ def signal_received(state: State, e: ev.SignalReceived) -> State:
     return replace(state, keys=remember(state, {key: fingerprint(e.payload, e.failure)}))
 
 
+def with_reply(state: State, key: str) -> State:
+    """Record that the entry which is folded has the reply to a signal. The first one counts."""
+    known = state.keys.get(key, "")
+    if not known or reply_of(known):
+        return state
+    return replace(state, keys={**state.keys, key: f"{known}{_REPLIED}{state.version + 1}"})
+
+
+def reply_of(known: str) -> int:
+    """Return the version of the entry with the reply to a signal, from its remembered value; 0: none."""
+    return int(known.partition(_REPLIED)[2] or 0)
+
+
+def is_same_signal(known: str, payload: ev.Value, failure: ev.Failure | None = None) -> bool:
+    """Return true if a signal of this remembered value had this payload or failure."""
+    return known.partition(_REPLIED)[0] == fingerprint(payload, failure)
+
+
 CALLBACK = ":callback"  # the name of the signal that completes one: none that a workflow can wait for
 SUCCESS, FAILURE, HEARTBEAT = "success", "failure", "heartbeat"
 """Reports of work elsewhere."""
+_REPLIED = "/"  # between the fingerprint of a signal and the version of its reply
 _OVER = "/"  # before the code with which one ended: no fingerprint begins so
 
 
@@ -275,7 +294,7 @@ def fold_revived(state: State, e: ev.Revived) -> State:
 
 
 def unit_recorded(state: State, e: ev.UnitRecorded) -> State:
-    """Record a unit of a step's work, and its cost. The step comes further: the crashes before are forgotten."""
+    """Record a unit of a step's work, and its cost. The step comes further: earlier crashes are forgotten."""
     slot = e.slot
     if slot not in state.tokens:
         return state
