@@ -170,6 +170,18 @@ def test_a_server_of_ones_own_without_tls_needs_none(provider: Served) -> None:
     assert "authorization" not in provider.asked[0].headers
 
 
+def test_a_credential_that_need_not_be_there_is_looked_for_every_ten_seconds(provider: Served) -> None:
+    provider.script = lambda asked: Reply("in")
+    vault, clock = Vault(), Shifted()
+    own = adapter(vault, f"own={provider.url}/v1", clock)
+    ask(own, a_request(), a_request())
+    assert vault.reads == ["own"]
+    clock.by = 10_000
+    vault.kept["own"] = "key-of-own"
+    ask(own, a_request(), a_request())
+    assert (vault.reads, provider.asked[-1].authorization) == (["own", "own"], "Bearer key-of-own")
+
+
 @pytest.mark.parametrize("secret", ['{"key":"sk-1"}', "sk-1\r\nX-Other: 1", "sk 1", "schlüssel"])
 def test_what_is_no_credential_is_not_sent_and_not_quoted(secret: str, says: Says) -> None:
     found = failure(adapter(Vault(openai=secret), "openai=https://api.openai.com/v1"))

@@ -27,7 +27,6 @@ T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
 """Suffix of a profile's name in the name of the secret that signs its webhooks."""
 CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
-_PAUSE_MS: Final = 10_000  # before a secret is looked for again that was not there
 LONGEST_MS: Final = 600_000  # of a request that says no end
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 _OFFERS_NONE, _REFUSES, _OVER = frozenset({404, 405, 501}), frozenset({400, 422}), frozenset({400, 404, 409})
@@ -53,7 +52,6 @@ class DeployedModels:
         self._make_prices = prices
         self._exchange: Exchange | None = None
         self._prices: Prices | None = None
-        self._unread_until: dict[str, int] = {}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         profile, model = self._profiles.of(request.model)
@@ -107,13 +105,8 @@ class DeployedModels:
         if profile not in self._profiles.names():
             raise Unauthenticated(_UNSIGNED)
         of, name, now = self._profiles.named(profile), f"{profile}{WEBHOOK}", self._clock.now()
-        if now < self._unread_until.get(
-            name, 0
-        ):  # a caller without a secret cannot have it read again and again
-            raise Unauthenticated(_UNSIGNED)
         secret = await self._credentials.of(name, is_optional=True)
         if not secret:
-            self._unread_until[name] = now + _PAUSE_MS
             raise Unauthenticated(_UNSIGNED)
         if not is_signed(headers, body, secret, now):  # it may have been replaced since it was read
             secret = await self._credentials.of(name, is_optional=True, is_refused=True)
