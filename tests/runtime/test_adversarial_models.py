@@ -215,3 +215,14 @@ async def test_what_a_provider_wants_back_comes_with_every_later_turn() -> None:
     ]
     kept = {**echo, "message": {"reasoning_content": "h?m"}}
     assert said == [[], [kept], [kept, None]]
+
+
+@pytest.mark.parametrize("levels", [70, 900])
+async def test_what_is_too_deep_to_be_read_again_is_not_kept_for_a_provider(levels: int) -> None:
+    world = World.start()
+    Desk(world)
+    deep = json.loads("[" * levels + "]" * levels)
+    first = replace(asks_for(ADD), echo={"profile": "p", "message": {"x": deep}, "calls": {}})
+    world.models = model = Scripted(by_turn(first, says("done")))
+    assert (await ran(world, document(), {"a": 1}))["result"] == "done"
+    assert [one for one in model.requests[1].messages if "echo" in one] == []

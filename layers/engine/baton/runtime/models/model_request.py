@@ -424,7 +424,10 @@ def _storable(answer: ModelAnswer) -> ModelAnswer:
         )
         for one in answer.calls
     )
-    echo = json.loads(said.storable_text(json.dumps(answer.echo, ensure_ascii=False)))
+    try:
+        echo = said.parse_answer(said.storable_text(json.dumps(answer.echo, ensure_ascii=False)))
+    except (ValueError, RecursionError):  # too deep to be read again
+        echo = None
     return msgspec.structs.replace(answer, text=said.storable_text(answer.text), calls=calls, echo=echo)
 
 
