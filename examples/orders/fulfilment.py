@@ -11,7 +11,7 @@ LARGE_CENTS = 50_000
 
 @dataclass
 class Order:
-    """What a customer wants."""
+    """Wish of a customer."""
 
     id: str
     customer: str

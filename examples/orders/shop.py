@@ -1,4 +1,4 @@
-"""The services of the shop, in memory. In a shop of yours, these are clients of a warehouse, a bank and a courier.
+"""The services of the shop, in memory. In yours, these are clients of a warehouse, a bank and a courier.
 
 All but the bank know a repeated request by its key. The bank can be asked whether it has taken a payment.
 """

@@ -32,10 +32,11 @@ TAGS = frozenset(str(event.__struct_config__.tag) for event in _EVENTS - {StepSu
 
 # What still knows kinds, and how often. The folds of the events themselves; whose models' tokens and conversations they are; what an
 # item is; what a report of a child costs, and who performs children; and readers that name calls and items of one entry. Maps that have gone on
-# while their items run: what closes a node leaves these, and nothing follows from their end.
+# while their items run: what closes a node leaves these, and nothing follows from their end. The reply that an event of functions has.
 LEFT = {
     "core/decide/unknown_outcomes.py": 2,
     "core/decide/scheduling.py": 1,
+    "core/log/functions.py": 1,
     "core/log/folding/fold.py": 4,
     "core/log/folding/open_folds.py": 9,
     "core/log/folding/workflow_limits.py": 1,
@@ -123,7 +124,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/deployment/sagas.py": {"workflow"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
-    "cli/documents/against.py": {"workflow"},
+    "cli/documents/against.py": {"function", "graph", "tool", "workflow"},
     "client/api.py": {"workflow", "value"},
     "client/connection.py": {"workflow"},
     "web/routes.py": {"workflow"},

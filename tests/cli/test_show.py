@@ -49,6 +49,11 @@ def test_a_person_sees_where_the_saga_is(api: FakeApi, baton: Baton) -> None:
     assert "error" not in shown
 
 
+def test_the_code_with_which_a_saga_stays_is_shown(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | {"build": "7.3.1"}))
+    assert "7.3.1" in baton("show", "s1").stdout
+
+
 def test_a_saga_that_has_ended_has_taken_its_time(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1", (200, SAGA | {"status": "completed"}))
     assert "22:00:00.000 to 22:00:04.500 UTC, 4.5 s" in baton("show", "s1").stdout

@@ -59,7 +59,10 @@ def test_an_input_is_what_the_expressions_gave_then() -> None:
     first, second = views(saga)
     assert short(first) == ("a", 1, "succeeded", {"n": 1}, 7)
     assert short(second) == ("b", 1, "succeeded", {"x": 7}, 8)
-    assert (first.tool, first.started_at is not None, first.error, first.item) == ("t", True, None, UNSET)
+    assert (first.tool, first.error, first.item) == ("t", None, UNSET)
+    assert first.started_at is not None
+    assert first.ended_at is not None
+    assert first.started_at < first.ended_at
 
 
 def test_attempts_that_failed_are_shown_with_their_failures() -> None:
@@ -124,6 +127,7 @@ def test_a_wait_makes_no_attempt() -> None:
     saga.go()
     (waited,) = views(saga)
     assert (waited.attempt, waited.started_at, waited.tool, waited.outcome) == (0, None, "", "succeeded")
+    assert waited.ended_at is None
 
 
 @pytest.mark.parametrize(

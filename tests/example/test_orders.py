@@ -122,7 +122,7 @@ def test_a_service_that_is_gone_ends_the_order_and_undoes_it(shop: Shop, tool: s
     result = order(stand_ins={f"orders.{tool}": gone(kind=kind)})
     has_nothing = (tool, kind) == ("reserve", "permanent")
     assert result.status == ("failed" if has_nothing else "rolled_back")
-    assert result.error == "closed: the office is closed"
+    assert result.error.startswith("closed: ")
     assert is_undone(shop)
     assert len(shop.refunded) == (tool == "ship")
 

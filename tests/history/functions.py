@@ -1,10 +1,10 @@
-"""Stored log of a function: steps one after the other, one of which fails, and one that is left."""
+"""Stored logs of functions: steps one after the other, one of which fails, and one that is left; and an update."""
 
 from __future__ import annotations
 
 from baton.core.log import events as ev
 from tests.core.build import Saga, done, failed
-from tests.core.nodes.test_function import asks, in_turn, node, returns, saga_of, step
+from tests.core.nodes.test_function import asks, in_turn, node, reply, returns, saga_of, step
 
 
 def function() -> Saga:
@@ -24,4 +24,17 @@ def function() -> Saga:
     return saga
 
 
-OF_FUNCTIONS = {"function": function}
+def answered() -> Saga:
+    """An update that is answered, and the next one, which waits to be answered."""
+    first, second = node("w", kind="wait", signal="s"), node("w-2", kind="wait", signal="s")
+    saga = saga_of(
+        in_turn(asks(first), asks(reply("k1", {"accepted": True})), asks(second), asks(step("send")))
+    )
+    saga.signal("s", {"city": "Bonn"}, "k1")
+    saga.go()
+    saga.signal("s", {"city": "Rome"}, "k2")
+    saga.go()
+    return saga
+
+
+OF_FUNCTIONS = {"function": function, "answered": answered}

@@ -51,7 +51,8 @@ def add_members(registry: Registry) -> None:
         found: list[Any] = []
         match scope:
             case "all":
-                found += await asyncio.gather(*(member(n, one) for n, one in enumerate(KINDS, 1)))
+                kinds = (one for one in KINDS if one != "start")  # that stays when the others are undone
+                found += await asyncio.gather(*(member(n, one) for n, one in enumerate(kinds, 1)))
             case "gather":
                 found += await asyncio.gather(member(1), other(), member(2))
             case "group":

@@ -47,11 +47,11 @@ def what_the_dead_held_for_a_tree_is_free() -> Iterator[None]:
 def a_tree_counts_what_it_has_spent_twice() -> Iterator[None]:
     """Share row: an attempt is settled once more where it was settled."""
 
-    async def settle(self: SharedHolds, attempt: Any, cost: int, left: Any) -> None:
-        await real(self, attempt, cost, left)
+    async def settle(self: SharedHolds, attempt: Any, cost: int, left: Any, **more: Any) -> None:
+        await real(self, attempt, cost, left, **more)
         for one in attempt.shared:
             one.closed = 0
-        await real(self, attempt, cost, left)
+        await real(self, attempt, cost, left, **more)
 
     real = SharedHolds.settle
     with replaced(SharedHolds, "settle", settle):
@@ -62,9 +62,9 @@ def a_tree_counts_what_it_has_spent_twice() -> Iterator[None]:
 def what_waits_for_its_tree_keeps_what_it_holds() -> Iterator[None]:
     """Share row: an attempt that waits gives back nothing of what it has reserved on the accounts before."""
 
-    async def settle(self: SharedHolds, attempt: Any, cost: int, left: Any) -> None:
+    async def settle(self: SharedHolds, attempt: Any, cost: int, left: Any, **more: Any) -> None:
         if cost or attempt.cover:
-            await real(self, attempt, cost, left)
+            await real(self, attempt, cost, left, **more)
 
     real = SharedHolds.settle
     with replaced(SharedHolds, "settle", settle):

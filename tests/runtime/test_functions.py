@@ -19,7 +19,7 @@ from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
-from baton.tools.functions.operations import FunctionRun
+from baton.tools.functions.loop import FunctionRun
 from tests.core.build import replay
 from tests.kit.world import World
 from tests.runtime.functions import Application, killed
@@ -180,6 +180,20 @@ def test_many_results_are_few_segments(app: Application) -> None:
     (work,) = [one for one in replay(found.entries[:-2]).open.values() if isinstance(one, RunningFunction)]
     assert sum(one.turns for one in work.segments) + len(work.tail) == work.heard - 1
     assert len(work.tail) < 40
+
+
+def test_many_results_of_one_decision_are_segments_too(app: Application) -> None:
+    """Each is there at once; a decision that has to write a segment is made again from its beginning."""
+
+    @workflow("restless", registry=app.registry)
+    async def restless(context: WorkflowContext) -> int:
+        for _ in range(100):
+            await context.sleep_until("2020-01-01T00:00:00Z")
+        counted: int = await context.step("count", 1)
+        return counted
+
+    found = app.run("restless")
+    assert (found.status, found.output, len(found.asked)) == ("completed", 2, 101)
 
 
 def test_two_functions_in_one_invocation_do_not_meet(app: Application) -> None:

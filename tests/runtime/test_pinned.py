@@ -60,6 +60,7 @@ def test_head_and_log_name_the_build_and_the_newest_code_names_none() -> None:
             assert head(world, saga).build == build
             (began,) = (event for event in world.events(saga) if isinstance(event, ev.FunctionBegan))
             assert began.build == build
+            assert (await world.queries().show(saga))["build"] == (build or None)
 
     play(story)
 

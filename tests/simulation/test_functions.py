@@ -1,4 +1,4 @@
-"""Functions that were drawn come to the same, and do the same, as by plain asyncio: whatever happens to their workers.
+"""Functions come to the same, and do the same, as plain asyncio and as documents: whatever happens to their workers.
 
 `make test` draws a few, `make soak` many.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import Any
 
 import pytest
 
+from baton.core.money import micro_dollars
+from tests.kit.assisted_functions import assisted
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.drawn_functions import done_in, draw, drawn, plainly
-from tests.kit.faults import EVERYTHING, Chaos, Plan
+from tests.kit.faults import EVERYTHING, Chaos, Plan, scripted
 from tests.kit.verdict import run
 from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
@@ -38,3 +41,23 @@ def test_a_drawn_function_does_what_plain_asyncio_does(seed: int) -> None:
         assert verdict.broken == (), (budget, program)
         assert (verdict.status, verdict.output) == (status, result), (budget, program)
         assert done_in(worlds[0]) == done, (budget, program)
+
+
+@pytest.mark.parametrize("fate", ["", "crash before", "crash after", "no answer"])
+def test_a_function_with_an_agent_and_models_does_what_its_document_does(fate: str) -> None:
+    """The same effects, and the same bill where no worker dies. Both are killed at a few of their writes."""
+
+    def ends(form: str, plan: Plan) -> tuple[str, Any, list[Any], int]:
+        worlds: list[World] = []
+        drive = partial(assisted, form=form, start=start, patiently=patiently)
+        verdict = run(Scenario(form, drive, same_steps=False), plan, worlds.append)
+        assert verdict.broken == (), form
+        billed = micro_dollars([part for one in worlds[0].asked for part in one.bill])
+        return verdict.status, verdict.output, done_in(worlds[0]), billed
+
+    whole = ends("assisted-document", Plan())
+    for form in ("assisted", "assisted-document"):
+        for number in range(3, 45, 7) if fate else (0,):
+            found = ends(form, scripted((("write", number, fate),)) if fate else Plan())
+            assert found[:3] == whole[:3], number
+            assert fate or found[3] == whole[3]

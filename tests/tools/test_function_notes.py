@@ -17,6 +17,7 @@ from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
 from baton.tools.functions.notes import code_notes, function_notes
+from tests.kit.sentences import Says
 
 REGISTRY = Registry()
 
@@ -145,11 +146,10 @@ async def reported(context: WorkflowContext) -> None:
             raise
 
 
-def test_a_code_that_a_function_looks_for_and_none_of_its_tools_raises_has_a_note() -> None:
+def test_a_code_that_a_function_looks_for_and_none_of_its_tools_raises_has_a_note(says: Says) -> None:
     (note,) = function_notes(REGISTRY["catches"], REGISTRY)
     assert note.startswith("tests/tools/test_function_notes.py:")
-    wrong = "no_" + "rome"
-    assert f"no tool of the function raises the code `{wrong}`; did you mean `no_room`?" in note
+    says(note.partition(": ")[2])
 
 
 def test_a_code_that_comes_from_outside_has_none() -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from baton.tools.functions.agents import Agent
     from baton.tools.functions.context import WorkflowContext
     from baton.tools.functions.define import workflow
-    from baton.tools.functions.operations import Callback, Operation, Update
+    from baton.tools.functions.loop import Callback, Operation, Update
 
 __all__ = [
     "OUTPUT",
@@ -86,9 +86,9 @@ _HOMES = {
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "Agent": ("baton.tools.functions.agents", "Agent"),
-    "Callback": ("baton.tools.functions.operations", "Callback"),
-    "Operation": ("baton.tools.functions.operations", "Operation"),
-    "Update": ("baton.tools.functions.operations", "Update"),
+    "Callback": ("baton.tools.functions.loop", "Callback"),
+    "Operation": ("baton.tools.functions.loop", "Operation"),
+    "Update": ("baton.tools.functions.loop", "Update"),
     "WorkflowContext": ("baton.tools.functions.context", "WorkflowContext"),
     "workflow": ("baton.tools.functions.define", "workflow"),
     "node_kind": ("baton.tools.define", "node_kind"),

@@ -15,12 +15,14 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import FunctionParts
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
+from baton.core.log.folding.received import is_same_signal, reply_of
 from baton.core.log.functions import (
     AskedOperation,
     FunctionCall,
     FunctionProgress,
     Heard,
     RunningFunction,
+    reply_in,
     with_operations,
 )
 from baton.core.log.records import Segment
@@ -304,6 +306,38 @@ def test_a_function_is_asked_when_it_can_go_on_and_not_else() -> None:
     assert len(scripted.calls) == before
     saga.go(running=["a#x"], after_ms=2_000)
     assert [one.item for one in work(saga).tail] == ["w"]
+
+
+def reply(key: str, answer: Any, item: str = "answer") -> AskedOperation:
+    given = ev.Value(v={"answer": answer})
+    return replace(node(item, kind="pass"), given=given, answers=f"s/{key}")
+
+
+def test_a_reply_is_in_the_entry_with_the_signal_and_the_first_one_counts() -> None:
+    wait = node("w", kind="wait", signal="s")
+    again = asks(reply("k1", 2, "second"), reply("k0", 3, "third"))
+    saga = saga_of(in_turn(asks(wait), asks(reply("k1", 1)), again, asks(), asks()))
+    saga.signal("s", "change", "k1")
+    known = saga.state.keys["s/k1"]
+    assert (reply_of(known), is_same_signal(known, ev.Value(v="change"))) == (0, True)
+    saga.go()
+    known, entry = saga.state.keys["s/k1"], saga.entries[-1]
+    assert [one.by for one in work(saga).tail] == ["k1", "", "", ""]
+    assert (reply_of(known), is_same_signal(known, ev.Value(v="change"))) == (entry.version, True)
+    assert not is_same_signal(known, ev.Value(v="other"))
+    assert reply_in(entry.events, "s/k1").v == {"answer": 1}
+    assert "s/k0" not in saga.state.keys, "it was never sent, or is forgotten"
+    assert decode_state(encode_state(saga.state)) == saga.state
+
+
+def test_a_signal_that_does_not_fit_is_not_taken_again() -> None:
+    wait = node("w", kind="wait", signal="s", output_schema={"type": "integer"})
+    saga = saga_of(in_turn(asks(step("x")), asks(wait), asks(replace(wait, item="w2"))))
+    saga.signal("s", "no number", "k1")
+    saga.go(done("a#x"))
+    assert [(one.item, one.by) for one in work(saga).tail] == [("x", ""), ("w", "k1")]
+    assert saga.state.signals == ()
+    assert list(work(saga).asked) == ["w2"]
 
 
 def test_without_its_function_a_decision_asks_for_it() -> None:
@@ -648,11 +682,19 @@ def test_its_agents_are_graphs_of_its_own_document() -> None:
 
 @pytest.mark.parametrize(("tool", "costs"), [("t", False), ("dear", True)])
 def test_a_function_may_cost_what_its_tools_declare_and_what_it_asks_for(tool: str, costs: bool) -> None:
-    specs = KNOWN | {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
-    assert compile_document(DOCUMENT, specs).costs is costs
+    more = {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
+    assert compile_document(DOCUMENT, {**KNOWN, **more}).costs is costs
     work = RunningFunction(given=ev.Value(), began=0)
     asked = AskedOperation(
         item="x", digest="d", node={"kind": "model", "cost": 1} if costs else {"kind": "wait"}
     )
     assert replace(work, asked={"x": asked}).may_cost is costs
     assert not Wait().may_cost
+
+
+def test_it_may_cost_what_its_document_does_not_declare_while_it_asks_for_that() -> None:
+    saga = saga_of(in_turn(asks(step("x")), asks(node("y", kind="wait", signal="go", cost=5))))
+    costs = [saga.state.open["a"].may_cost]
+    saga.go(done("a#x"))
+    assert [*costs, saga.state.open["a"].may_cost] == [False, True]
+    assert [one.may_cost for slot, one in saga.state.open.items() if slot != "a"] == [False]

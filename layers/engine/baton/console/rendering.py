@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from baton.console.visits import ENDED, ROOT
-from baton.core.log.scopes import item_words
+from baton.core.log.scopes import is_index, item_words
 
 _HERE: Final = Path(__file__).parent / "static"
 _ICON: Final = (
@@ -104,7 +104,7 @@ def _environment() -> Environment:
         clock=clock,
         took=took,
         took_by=took_by,
-        item_words=item_words,
+        item_name=item_name,
     )
     return made
 
@@ -238,9 +238,14 @@ def took(row: Mapping[str, Any], now: int) -> str:
     return span(max(last - begin, 0)) if begin and last else "–"
 
 
+def item_name(item: str) -> str:
+    """Return an item in words: `item 3` of a map, `turn 1, call 2` of an agent."""
+    return f"item {item}" if is_index(item) else item_words(item)
+
+
 def took_by(run: Mapping[str, Any]) -> str:
     """Return the duration of an attempt as the end of a sentence, empty if it is not known."""
-    begin, end = milliseconds(run["started_at"]), milliseconds(run["at"])
+    begin, end = milliseconds(run["started_at"]), milliseconds(run["ended_at"])
     return f" in {span(max(end - begin, 0))}" if begin and end else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from baton.core.log.slots import Slot, slot_of
-from baton.tools.functions.operations import item_of
+from baton.tools.functions.loop import item_of
 
 _is_label = re.compile(r"([A-Za-z_]\w*\[\d+\]/)*[A-Za-z_]\w*(#\d+)?").fullmatch
 _its_count = re.compile(r"-\d+$")

@@ -482,7 +482,7 @@ def explain(
         if after is not None or limit is not None:
             raise click.UsageError("--after and --limit are for the way of a saga, without NODE")
         if "/" in node:  # an operation in a task: its name in the log has none
-            from baton.tools.functions.operations import item_of
+            from baton.tools.functions.loop import item_of
 
             node = item_of(node)
         found = shared.call(lambda api: api.explain(saga, node))

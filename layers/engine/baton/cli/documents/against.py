@@ -302,7 +302,7 @@ def _documents(saga: OpenSaga, here: Here) -> Iterator[Verdict]:
 
 
 def _tools(saga: OpenSaga, here: Here) -> Iterator[Verdict]:
-    """Yield the steps of its functions that are open, and whose tool does not take their arguments any more."""
+    """Yield the open steps of its functions that their tool would refuse."""
     for slot, tool, arguments in pending_steps(saga.log):
         found = here.registry.get(tool)
         if found is None:
@@ -315,7 +315,7 @@ def _tools(saga: OpenSaga, here: Here) -> Iterator[Verdict]:
 
 
 CHECKERS: tuple[Callable[[OpenSaga, Here], Iterable[Verdict]], ...] = (_functions, _documents, _tools)
-"""What can stop an open saga after a deploy."""
+"""Reasons for which an open saga stops after a deploy."""
 
 
 async def check_open(api: Api, here: Here, most: int) -> tuple[list[Verdict], int, bool]:

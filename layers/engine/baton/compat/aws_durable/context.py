@@ -80,8 +80,7 @@ from baton.core.effects.toolspec import PURE
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, ToolError, _make, _where
 from baton.tools.functions.context import SHORTEST_HEARTBEAT_MS, WorkflowContext
-from baton.tools.functions.loop import FunctionDefect
-from baton.tools.functions.operations import Callback
+from baton.tools.functions.loop import Callback, FunctionDefect
 
 P = ParamSpec("P")
 T = TypeVar("T")

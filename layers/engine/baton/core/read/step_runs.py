@@ -65,6 +65,7 @@ class StepRun(View):
     version: Annotated[int | None, "Version of the log entry that records the result."]
     at: Time | None
     started_at: Time | None
+    ended_at: Annotated[Time | None, "Time when the attempt ended. Its entry can be written later."]
     tool: Annotated[str, "Tool that was called. Empty for other nodes."]
     input: Annotated[Any, "Arguments. Null if the attempt has none, or if they are not known."]
     output: Annotated[Any, "Result. Null before, after a failure, and if it is large."]
@@ -92,6 +93,7 @@ def run_view(program: Program, run: AttemptEnd, found: FetchedValues) -> StepRun
         version=run.when.version,
         at=iso(run.when.at),
         started_at=iso(step.started_at) if step is not None and step.started_at else None,
+        ended_at=iso(step.ended_at) if step is not None and step.ended_at else None,
         tool="" if step is None else step.tool,
         input=_input_at(program, run.before, event.slot, found),
         output=visible_arguments(output.v),
@@ -113,6 +115,7 @@ def open_run(program: Program, state: State, slot: str, found: FetchedValues) ->
         version=None,
         at=None,
         started_at=None,
+        ended_at=None,
         tool=program.node_at(state, slot).tool,
         input=_input_at(program, state, slot, found),
         output=None,

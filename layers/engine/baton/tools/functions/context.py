@@ -24,14 +24,16 @@ from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
 from baton.tools.functions.agents import Agent, Read, shape_of
-from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
-from baton.tools.functions.operations import (
+from baton.tools.functions.loop import (
     BeginsAgain,
     Callback,
+    FunctionDefect,
     FunctionRun,
     Operation,
+    TaskPath,
     Update,
     item_of,
+    task_path,
 )
 
 T = TypeVar("T")

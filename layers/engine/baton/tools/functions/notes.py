@@ -42,7 +42,7 @@ _MODULES = {
 
 
 _SENDS_CODES = frozenset({"callback", "signal", "update"})
-"""Operations that fail with any code that somebody outside gives."""
+"""Operations whose sender gives the code of a failure."""
 
 
 def function_notes(tool: Tool, registry: Mapping[str, Tool]) -> list[str]:

@@ -15,8 +15,14 @@ from baton.ports import StepContext, StepFailure
 from baton.ports.functions import FunctionFacts, FunctionSession, FunctionStep, NoTokensError
 from baton.tools.define import Registry, Tool
 from baton.tools.functions.context import WorkflowContext
-from baton.tools.functions.loop import FunctionDefect, FunctionLoop, TaskPath, task_path
-from baton.tools.functions.operations import FunctionRun, Operation
+from baton.tools.functions.loop import (
+    FunctionDefect,
+    FunctionLoop,
+    FunctionRun,
+    Operation,
+    TaskPath,
+    task_path,
+)
 from baton.tools.output import RUNNING
 from baton.tools.perform import _first, _place, bind, plain_json, report, tool_failure, traceback_of
 
