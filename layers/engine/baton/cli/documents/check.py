@@ -20,7 +20,7 @@ from baton.cli.documents.app import Source, app_option, load_app, read_file, sou
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import Shared, console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.terminal.values import read_text
-from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
+from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, models_to_price, shape_of
 from baton.client.connection import command_line
 from baton.client.exits import NO, CommandFailed, line_of
 from baton.words.text import attempts, counted, course, plain
@@ -335,9 +335,7 @@ def _compiled(
 
 def _with_models(report: Report) -> Report:
     """Return the report with notes on its models: those that no worker of this project would ask."""
-    priced = {one["model"] for one in report.models if one["answers_usd"] is not None}
-    asked = {name for one in report.models for name in (one["model"], *one["fallbacks"])} - priced
-    names = sorted(name for name in asked if isinstance(name, str) and "${" not in name)
+    names = models_to_price(report.models)
     if not names:
         return report
     from baton import settings
