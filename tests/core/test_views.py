@@ -65,7 +65,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
         "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
         "large_result": None, "parent": None, "handles": None, "failure_handler": None,
-        "on_failure": {"steps": "fails", "nodes": {}}, "input": {}, "large_input": None, "workflow_version": None,
+        "on_failure": {"steps": "fails", "nodes": {}}, "input": {}, "large_input": None, "workflow_version": None, "build": None,
     }  # fmt: skip
 
 
