@@ -151,6 +151,9 @@ peers: install-dev  ## a workflow function beside the same one in DBOS and in La
 	@$(PEERS)/bin/pip install --quiet $$(grep -E '^(dbos|langgraph)==' constraints.txt)
 	@$(BIN)/python -m benchmarks.peers compare $(PEERS)/bin/python
 
+providers: install-dev  ## the forms of docs/models.md with the real providers whose keys are set: make providers ONLY="openai bedrock"
+	@$(BIN)/python -m benchmarks.providers $(ONLY)
+
 trace: install-dev  ## the files that a step, POST /sagas and a compilation enter, in order; WRITE=1 renews tests/architecture/trace.json
 	@$(BIN)/python -m benchmarks.trace $(if $(WRITE),--write)
 

@@ -1,4 +1,5 @@
 """A scripted model provider: the chat completions API on loopback, deterministic, with the faults of real ones.
+The same model answers in the dialects of Anthropic and Bedrock (dialects.py).
 
 What it answers is a Python function of the request. It keeps books: an answer given twice for one idempotency key is one
 that was paid for twice. What the model of the demonstration says is in concierge.
@@ -10,6 +11,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,6 +21,7 @@ from starlette.routing import Route
 
 from examples.services.books import Books
 from examples.services.desk import Sleep
+from examples.services.dialects import converse_frames, from_converse, from_messages, messages_events, sent
 from examples.services.responses import Responses
 from examples.services.serve import Options, options, serve
 
@@ -49,6 +52,13 @@ class Asked:
         return self.headers.get("authorization", "")
 
     @property
+    def is_other(self) -> bool:
+        """Whether the request came in another dialect than chat completions, which need not ask for its usage."""
+        return "stream_options" not in self.body and (
+            "max_tokens" in self.body or "inferenceConfig" in self.body
+        )
+
+    @property
     def said(self) -> str:
         """The text of the last message."""
         return str(self.messages[-1].get("content") or "") if self.messages else ""
@@ -71,7 +81,8 @@ class Reply:
 
     Without `input` and `output` four bytes are a token. `after`: seconds before it begins. `fault`: `drip` (a part every
     `pace` seconds, for ever), `cut` (the connection breaks in the middle), `broken` (JSON that is none), `page` (a page of
-    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`. `raw`: the body itself, of a stream unless its `headers` say otherwise.
+    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`. `raw`: the body itself, with this `status`, of a stream unless its
+    `headers` say otherwise.
     """
 
     text: Any = ""
@@ -88,6 +99,7 @@ class Reply:
     fault: str = ""
     counted: bool = True
     raw: bytes | None = None
+    status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -132,7 +144,7 @@ class Provider:
         if isinstance(reply, Refusal):
             return refused(reply)
         if reply.raw is not None:
-            return Response(reply.raw, 200, dict(reply.headers), "text/event-stream")
+            return Response(reply.raw, reply.status, dict(reply.headers), "text/event-stream")
         if reply.fault == "packed":
             packed = gzip.compress(_event(_part(asked, {"content": _text(reply.text)}, "stop")))
             return Response(packed, media_type="text/event-stream", headers={"content-encoding": "gzip"})
@@ -142,7 +154,29 @@ class Provider:
             return JSONResponse(_whole(asked, reply))
         return StreamingResponse(self._counted(asked, reply), media_type="text/event-stream")
 
-    async def received(self, http: HttpRequest) -> tuple[Asked, Reply | Refusal]:
+    async def messages(self, http: HttpRequest) -> Response:
+        """`POST /v1/messages`, as Anthropic has it."""
+        asked, reply = await self.received(http, from_messages)
+        if isinstance(reply, Refusal):
+            return refused(reply)
+        if reply.raw is not None:
+            return Response(reply.raw, reply.status, dict(reply.headers), "text/event-stream")
+        return StreamingResponse(sent(messages_events(_parts(asked, reply))), media_type="text/event-stream")
+
+    async def converse(self, http: HttpRequest) -> Response:
+        """`POST /model/MODEL/converse-stream`, as Amazon Bedrock has it."""
+        asked, reply = await self.received(http, partial(from_converse, model=http.path_params["model"]))
+        if isinstance(reply, Refusal):
+            named = {"x-amzn-errortype": f"{reply.code}:http://internal.example"} if reply.code else {}
+            return JSONResponse({"message": reply.message}, reply.status, {**named, **reply.headers})
+        frames, media = converse_frames(_parts(asked, reply)), "application/vnd.amazon.eventstream"
+        if reply.raw is not None:
+            return Response(reply.raw, reply.status, dict(reply.headers), media)
+        return StreamingResponse(sent(frames), media_type=media)
+
+    async def received(
+        self, http: HttpRequest, as_chat: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    ) -> tuple[Asked, Reply | Refusal]:
         """What is asked, and what the script says, once its time is over; a request in the background is answered at once."""
         key = http.headers.get("idempotency-key", "")
         request = self.books.receive("chat", key or None, http.headers.get("traceparent"))
@@ -151,7 +185,7 @@ class Provider:
             return _asked(request.n, {"model": ""}, {}), Refusal(
                 413, "request_too_large", "The request is too large."
             )
-        asked = _asked(request.n, json.loads(raw), dict(http.headers))
+        asked = _asked(request.n, as_chat(json.loads(raw)), dict(http.headers))
         self.asked.append(asked)
         answer = self._script(asked)
         reply = answer if isinstance(answer, Reply | Refusal) else await answer
@@ -299,7 +333,8 @@ def _parts(asked: Asked, reply: Reply) -> Iterator[dict[str, Any]]:
             yield _part(asked, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     if reply.fault != "open":
         yield _part(asked, {}, _finish(reply))
-    if reply.counted and (asked.body.get("stream_options") or {}).get("include_usage"):
+    is_counted = (asked.body.get("stream_options") or {}).get("include_usage") or asked.is_other
+    if reply.counted and is_counted:
         yield _part(asked, None, usage=usage_of(asked, reply))
 
 
@@ -373,6 +408,8 @@ def application(provider: Provider) -> Starlette:
             Route("/health", health),
             Route("/books", books),
             Route("/v1/chat/completions", provider.chat, methods=["POST"]),
+            Route("/v1/messages", provider.messages, methods=["POST"]),
+            Route("/model/{model}/converse-stream", provider.converse, methods=["POST"]),
             Route("/v1/responses", provider.responses.create, methods=["POST"]),
             Route("/v1/responses/{id}", provider.responses.fetch),
             Route("/v1/responses/{id}/cancel", provider.responses.cancel, methods=["POST"]),

@@ -344,3 +344,28 @@ def test_what_is_asked_of_models_is_said(baton: Baton, api: FakeApi, tmp_path: P
     find, talk = models["find"], models["talk"]
     assert (find["turns"], find["calls_in_a_turn"], find["tokens"], talk["tokens"]) == (5, 16, 90_000, None)
     assert (find["answers_usd"], talk["answers_usd"]) == (0.16384, None), "each may be corrected three times"
+
+
+MODELS = """\
+name: asks
+nodes:
+  one: {model: {name: gpt-5-mini, prompt: hi}}
+  two: {model: {name: "bedrock/eu.amazon.nova-lite-v1:0", prompt: hi}}
+  own: {model: {name: own/qwen3, prompt: hi, price: {input: 1, output: 2}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("profiles", "has_note"), [("", True), ('bedrock = ""\n', False), ('bedrok = ""\n', True)]
+)
+def test_models_that_no_worker_would_ask_are_noted(
+    profiles: str, has_note: bool, baton: Baton, app: Path, says: Says
+) -> None:
+    root = app.parents[2]
+    write(root, "baton.toml", f'baton = "0.1.0"\nstack = "x"\n[models.profiles]\nopenai = ""\n{profiles}')
+    result = baton("check", "--json", write(root, "asks.yaml", MODELS), "--app", "evenings")
+    assert result.exit_code == 0
+    (report,) = json.loads(result.output)
+    assert bool(report["notes"]) == has_note
+    for note in report["notes"]:
+        says(note)

@@ -165,8 +165,51 @@ def test_what_came_of_a_call_is_found_in_the_messages() -> None:
     assert said.result_of(messages, "t9-0") is None
 
 
-def test_a_correction_says_what_was_wrong() -> None:
-    assert "it is no JSON" in said.correction("it is no JSON")["content"]
+def test_a_correction_repeats_the_refused_answer_and_says_what_was_wrong() -> None:
+    answer, why = said.correction("it is no JSON", "Rome")
+    assert (answer, why["role"]) == ({"role": "assistant", "content": "Rome"}, "user")
+    assert "it is no JSON" in why["content"]
+    assert said.correction("it is empty", " \n") == said.correction("it is empty")
+    assert len(said.correction("it is empty")) == 1
+
+
+def test_of_a_refused_answer_the_beginning_is_kept_as_json() -> None:
+    assert said.refused_text('a"b') == '"a\\"b"'
+    assert said.parse_answer(said.refused_text("x" * 9_000)) == "x" * 8_192 + "[… 808 more characters]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n": 1}',
+        ' \n{"n": 1}\n',
+        '\ufeff{"n": 1}',
+        '```json\n{"n": 1}\n```',
+        '```\n{"n": 1}\n```\nI hope that helps.',
+        '<think>Is {"n": 2} right? No.</think>\n{"n": 1}',
+        'hm</think>```json\n{"n": 1}```',
+        'Here it is: {"n": 1}. Good luck!',
+    ],
+)
+def test_what_stands_around_the_json_of_an_answer_is_no_fault(text: str) -> None:
+    assert said.read_answer(text) == {"n": 1}
+
+
+@pytest.mark.parametrize("text", ["no", "", '{"n": 1} or {"n": 2}', '{"n": ', "```\n1\n``` ```\n2\n```"])
+def test_an_answer_without_json_or_with_two_of_it_has_a_fault(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        said.read_answer(text)
+
+
+def test_a_list_between_sentences_is_found_too() -> None:
+    assert said.read_answer('These: [{"n": 1}, 2].') == [{"n": 1}, 2]
+
+
+def test_what_a_provider_wants_back_stands_in_the_message_and_not_in_what_is_summarised() -> None:
+    answer = {"text": "", "calls": [{"tool": "look", "arguments": {}}], "echo": {"profile": "p"}}
+    message, _ = said.turn(["t1-0"], answer, ["here"], {})
+    assert message["echo"] == {"profile": "p"}
+    assert "echo" not in said.to_summarise([message])[1]["content"]
 
 
 def test_names_on_the_wire_are_plain_and_each_is_there_once() -> None:

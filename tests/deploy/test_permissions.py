@@ -190,6 +190,16 @@ def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_the
     assert [arn.rpartition(":secret:")[2] for arn in secrets["Resource"]] == ["/baton/models/*"]
 
 
+def test_the_worker_may_ask_the_models_of_bedrock_that_a_deployment_names_and_no_others() -> None:
+    _, bedrock = stack(BedrockModels="anthropic.*").properties("WorkerRole")["Policies"]
+    (statement,) = bedrock["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["bedrock:InvokeModelWithResponseStream"]
+    assert [arn.partition(":bedrock:")[2] for arn in statement["Resource"]] == [
+        "*::foundation-model/anthropic.*",
+        "*:000000000000:inference-profile/*anthropic.*",
+    ]
+
+
 def test_the_api_may_read_the_secret_of_the_console_if_a_deployment_names_it_and_no_other() -> None:
     _, console = stack(ConsoleSecrets="/baton/console/").properties("ApiRole")["Policies"]
     parameters, secrets = console["PolicyDocument"]["Statement"]

@@ -23,7 +23,7 @@ def specs() -> Iterator[dict[str, ToolSpec]]:
     section = PAGE.text.partition("## Another way")[2]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert code is not None
-    before = dict(REGISTRY._tools)
+    before = dict(REGISTRY)
     try:
         exec(compile(code[1], "failures.md", "exec"), {"__name__": "a_page"})
         yield {name: tool.spec for name, tool in REGISTRY.items() if name not in before}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from baton import StepFailure
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import asks_for, says
-from tests.kit.simulated_models import THINKS, Announcing, is_corrected, is_of_a_summary, through
+from tests.kit.simulated_models import THINKS, Announcing, is_corrected, is_of_a_summary, length_of, through
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -28,7 +28,7 @@ class Forgetting(Announcing):
         self.script = _script
 
     async def submit(self, request: ModelRequest) -> str:
-        if len(request.messages) > self.most:
+        if length_of(request) > self.most:
             raise StepFailure("context_exceeded", "too long", happened=False)
         return await super().submit(request)
 

@@ -92,4 +92,4 @@ def models(
         THREADS,
         "the model profile",
     )
-    return DeployedModels(Profiles(profiles), credentials, clock, THREADS)
+    return DeployedModels(Profiles(profiles, region="eu-central-1"), credentials, clock, THREADS)

@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -288,7 +288,7 @@ async def surveys(world: World, start: Callable[..., Awaitable[str]], patiently:
     """A model that is asked about each item of a list, and is wrong about one of them until it is told."""
 
     def script(request: ModelRequest, _: int) -> ModelAnswer:
-        (about,) = (one["content"] for one in request.messages if not is_corrected(one))
+        (about,) = (one["content"] for one in uncorrected(request.messages))
         is_told = len(request.messages) > 1
         return says(json.dumps({"of": about}) if is_told or about != "n 2" else "two")
 
@@ -346,13 +346,13 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if item.isdecimal() or (saga, owner) in functions:  # one of many is asked about apart
             owner = slot
         number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
-        said = [message for message in one.request.messages if not is_corrected(message)]
+        said = uncorrected(one.request.messages)
         known = talks[saga, owner].setdefault(int(number), [said])
         if said not in known:
             if one.place not in refused:
                 yield f"{saga}: {slot} was asked for in other words than before"
             known.append(said)
-        if len(one.request.messages) > most:
+        if length_of(one.request) > most:
             refused.add(one.place)
     for (saga, owner), turns in talks.items():
         for (_, before), (turn, after) in pairwise(sorted(turns.items())):
@@ -398,6 +398,20 @@ def _answered(
         for event in entry.events:
             if isinstance(event, StepSucceeded) and event.item:
                 yield (saga, event.slot), (at, entry.invocation)
+
+
+def uncorrected(messages: Sequence[Message]) -> list[Message]:
+    """The messages without a correction and the answer that it refuses."""
+    said = list(messages)
+    if said and is_corrected(said[-1]):
+        is_repeated = said[-2]["role"] == "assistant" and not said[-2].get("tool_calls")
+        del said[-2 if is_repeated else -1 :]
+    return said
+
+
+def length_of(request: ModelRequest) -> int:
+    """The number of messages, a correction as one."""
+    return len(uncorrected(request.messages)) + is_corrected(request.messages[-1])
 
 
 def is_corrected(message: Message) -> bool:

@@ -13,7 +13,7 @@ from baton import settings
 from baton.adapters.clock import SystemClock
 from baton.adapters.credentials import KEPT_MS, Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
-from baton.adapters.models.openai_exchange import _Held
+from baton.adapters.models.exchange import _Held
 from baton.adapters.models.profiles import Profiles
 from baton.core.failures import sanitised
 from baton.ports import StepFailure
@@ -168,6 +168,18 @@ def test_a_server_of_ones_own_without_tls_needs_none(provider: Served) -> None:
     provider.script = lambda asked: Reply("x")
     ask(adapter(Vault(), f"own={provider.url}/v1"), a_request())
     assert "authorization" not in provider.asked[0].headers
+
+
+def test_a_credential_that_need_not_be_there_is_looked_for_every_ten_seconds(provider: Served) -> None:
+    provider.script = lambda asked: Reply("in")
+    vault, clock = Vault(), Shifted()
+    own = adapter(vault, f"own={provider.url}/v1", clock)
+    ask(own, a_request(), a_request())
+    assert vault.reads == ["own"]
+    clock.by = 10_000
+    vault.kept["own"] = "key-of-own"
+    ask(own, a_request(), a_request())
+    assert (vault.reads, provider.asked[-1].authorization) == (["own", "own"], "Bearer key-of-own")
 
 
 @pytest.mark.parametrize("secret", ['{"key":"sk-1"}', "sk-1\r\nX-Other: 1", "sk 1", "schlüssel"])

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from baton.adapters.models import openai_exchange
+from baton.adapters.models import exchange
 from baton.core.failures.codes import CODES
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
@@ -143,7 +143,7 @@ def test_a_connection_that_is_lost_after_the_request_may_have_been_billed() -> N
 def test_a_provider_that_takes_no_connection_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
-    monkeypatch.setattr(openai_exchange, "_CONNECT_S", 0.2)
+    monkeypatch.setattr(exchange, "_CONNECT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
         for _ in range(8):  # what stands before it in the queue that is not served
             one = waiting.enter_context(socket.socket())

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from baton.adapters.models.profiles import Profiles
+from baton.adapters.models.profiles import Profile, Profiles
 from tests.kit.sentences import Says
 
+BEDROCK = Profile(
+    "bedrock",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com",
+    "bedrock-runtime.eu-west-1.amazonaws.com",
+    "bedrock",
+    "eu-west-1",
+)
 TWO = Profiles("openai=https://api.openai.com/v1/ own=http://127.0.0.1:8099/v1")
 
 
@@ -30,7 +37,37 @@ def test_a_name_leads_to_the_profile_that_it_begins_with_or_to_the_first(
 
 
 def test_an_address_has_no_slash_at_its_end_and_its_host_is_known() -> None:
-    assert TWO.of("x")[0][1:] == ("https://api.openai.com/v1", "api.openai.com")
+    assert TWO.of("x")[0][1:3] == ("https://api.openai.com/v1", "api.openai.com")
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        ("openai", Profile("openai", "https://api.openai.com/v1", "api.openai.com")),
+        ("anthropic", Profile("anthropic", "https://api.anthropic.com/v1", "api.anthropic.com", "anthropic")),
+        ("a=anthropic+https://g.example/v1/", Profile("a", "https://g.example/v1", "g.example", "anthropic")),
+        ("bedrock", BEDROCK),
+        (
+            "us=bedrock+https://bedrock-runtime.us-east-1.amazonaws.com",
+            Profile(
+                "us",
+                "https://bedrock-runtime.us-east-1.amazonaws.com",
+                "bedrock-runtime.us-east-1.amazonaws.com",
+                "bedrock",
+                "us-east-1",
+            ),
+        ),
+    ],
+)
+def test_a_known_provider_needs_no_address_and_an_address_may_name_its_api(
+    text: str, profile: Profile
+) -> None:
+    assert Profiles(text, region="eu-west-1").of("m") == (profile, "m")
+
+
+def test_the_region_is_that_of_the_deployment_or_of_the_address(says: Says) -> None:
+    with says.raised(ValueError):
+        Profiles("bedrock=bedrock+https://bedrock.internal.example")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +85,8 @@ def test_an_address_has_no_slash_at_its_end_and_its_host_is_known() -> None:
         "a=http://x.example/v1",
         "a=http://10.0.0.7/v1",
         "a=https://x.example/v1/chat/completions/",
+        "own",
+        "a=vertex+https://x.example/v1",
     ],
 )
 def test_what_is_wrong_with_a_profile_is_said_without_what_may_be_a_secret(text: str, says: Says) -> None:

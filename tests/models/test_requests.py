@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.models.profiles import Profiles
 from baton.adapters.models.requests import body_of, is_enforced
 from baton.ports.models import ToolOffer
 from examples.services.models import Reply
 from tests.kit.provider import KEY, Served
 from tests.models.asking import a_request, adapter_of, ask
 
+OPENAI, _ = Profiles("openai").of("m")
 STRICT = {
     "type": "object",
     "properties": {"n": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
@@ -49,7 +51,7 @@ def test_tools_schema_limit_and_temperature_are_sent_as_the_api_names_them(provi
         "type": "json_schema",
         "json_schema": {"name": "answer", "schema": STRICT, "strict": True},
     }
-    assert (body["max_completion_tokens"], body["temperature"]) == (99, 0.0)
+    assert (body["max_tokens"], body["temperature"]) == (99, 0.0)
 
 
 def test_the_key_of_a_request_is_its_idempotency_key_and_the_credential_its_authorization(
@@ -90,7 +92,7 @@ def test_requests_of_one_conversation_begin_with_the_same_bytes() -> None:
     first = ({"role": "system", "content": "You plan."}, {"role": "user", "content": "dinner"})
     second = (*first, {"role": "assistant", "content": "Where?"}, {"role": "user", "content": "here"})
     one, two = (
-        json.dumps(body_of(a_request(messages=messages, tools=(tool,), schema=STRICT), "m"))
+        json.dumps(body_of(a_request(messages=messages, tools=(tool,), schema=STRICT), "m", OPENAI))
         for messages in (first, second)
     )
     assert two.startswith(one.removesuffix("]}"))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.models import answers, openai_exchange
+from baton.adapters.models import answers, exchange
 from baton.core.models.usage import Usage
 from baton.ports.models import Draft
 from baton.runtime.invocation.live import live_tail
@@ -116,7 +116,7 @@ def test_a_new_event_loop_has_connections_of_its_own(provider: Served) -> None:
 def test_a_stream_without_an_end_of_its_bytes_is_given_up(
     provider: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai_exchange, "_MOST_BYTES", 20_000)
+    monkeypatch.setattr(exchange, "_MOST_BYTES", 20_000)
     provider.script = lambda asked: Reply(fault="drip", pace=0.001)
     found = failure(adapter_of(provider.url), a_request(until=CLOCK.now() + PATIENCE_MS))
     assert (found.code, "does not end" in found.message) == ("result_too_large", True)

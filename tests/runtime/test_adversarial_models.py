@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton import StepFailure, tool
 from baton.core.limits import Limits
@@ -156,7 +157,8 @@ async def test_answers_that_are_wrong_so_often_open_the_breaker_and_a_yes_of_a_p
     assert (shown["status"], shown["result"]) == ("completed", {"sum": 3})
     assert shown["spent_usd"] == 0.001
     sent = Counter(len(request.messages) for request in model.requests)
-    assert sent == {2: 1, 3: 4}, "a correction is about the last answer alone"
+    assert sent == {2: 1, 4: 3, 3: 1}, "a correction repeats the last answer alone, if it says anything"
+    assert [one["content"] for one in model.requests[2].messages if one["role"] == "assistant"] == ["[]"]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +184,45 @@ async def test_answers_that_are_wrong_so_often_open_the_breaker_and_a_yes_of_a_p
 async def test_no_answer_stops_the_engine(answer: ModelAnswer) -> None:
     world = World.start()
     Desk(world)
-    world.models = Scripted(by_turn(answer, says("done")))
+    world.models = Scripted(in_turn(answer, says("done")))
     shown = await ran(world, document(), {"a": 1})
     assert shown["status"] == "completed", shown
+    assert shown["result"], "an empty answer is none"
+
+
+async def test_a_correction_repeats_the_refused_answer_also_after_another_failure() -> None:
+    world = World.start()
+    Desk(world)
+    answers = in_turn(says("[1]"), StepFailure("rate_limited", "not now"), says('{"sum": 3}'))
+    world.models = model = Scripted(answers)
+    shown = await ran(world, document(node=TYPED), {"a": 1})
+    assert shown["result"] == {"sum": 3}
+    _, second, third = model.requests
+    assert second.messages == third.messages
+    assert third.messages[-2] == {"role": "assistant", "content": "[1]"}
+
+
+async def test_what_a_provider_wants_back_comes_with_every_later_turn() -> None:
+    world = World.start()
+    Desk(world)
+    echo = {"profile": "p", "message": {"reasoning_content": "h\ud83dm"}, "calls": {}}
+    first = replace(asks_for(ADD), echo=echo)
+    world.models = model = Scripted(by_turn(first, asks_for(("sum_add", {"a": 9, "b": 2})), says("done")))
+    assert (await ran(world, document(), {"a": 1}))["result"] == "done"
+    said = [
+        [one.get("echo") for one in request.messages if one["role"] == "assistant"]
+        for request in model.requests
+    ]
+    kept = {**echo, "message": {"reasoning_content": "h?m"}}
+    assert said == [[], [kept], [kept, None]]
+
+
+@pytest.mark.parametrize("levels", [70, 900])
+async def test_what_is_too_deep_to_be_read_again_is_not_kept_for_a_provider(levels: int) -> None:
+    world = World.start()
+    Desk(world)
+    deep = json.loads("[" * levels + "]" * levels)
+    first = replace(asks_for(ADD), echo={"profile": "p", "message": {"x": deep}, "calls": {}})
+    world.models = model = Scripted(by_turn(first, says("done")))
+    assert (await ran(world, document(), {"a": 1}))["result"] == "done"
+    assert [one for one in model.requests[1].messages if "echo" in one] == []

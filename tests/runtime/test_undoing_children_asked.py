@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from baton import Context, StepFailure, tool
+from baton.core.decide.decision import CancelChildren
 from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, ChildReported, ChildUndone, Forked
 from baton.core.log.state import State
 from baton.ports import Head
-from baton.runtime.worker.children import _is_asked
+from baton.runtime.worker.children import ChildCanceller, _is_asked
 from baton.runtime.worker.undo_children import _next
 from tests.kit.world import World
 from tests.runtime.test_undoing import WANTED, report
@@ -77,8 +79,10 @@ async def test_a_parent_pays_for_each_undoing_of_its_child_and_for_nothing_twice
         [("rollback_failed", 0.07), ("rolled_back", 0.09)],
         [20_000, 20_000],
     )
-    forks = [event for event in world.events(f"{saga}.0.b") if isinstance(event, Forked)]
-    assert len(forks) == 2, "each in a branch of its own"
+    child = world.entries(f"{saga}.0.b")
+    traces = [one.traceparent for one in child if any(isinstance(event, Forked) for event in one.events)]
+    assert len(traces) == 2, "each in a branch of its own"
+    assert set(traces) == {child[0].traceparent} != {""}
 
 
 @pytest.mark.parametrize(
@@ -192,3 +196,12 @@ async def test_a_child_whose_head_another_changes_meanwhile_is_armed_all_the_sam
     await world.settle(600)
     assert ((await world.queries().show(saga))["status"], len(seen)) == ("rolled_back", 2)
     assert seen[0] != seen[1]
+
+
+async def test_an_invocation_without_time_for_any_child_leaves_all_to_the_next() -> None:
+    no_time: Any = SimpleNamespace(children=SimpleNamespace(groups=lambda *_: iter(())))
+    saga = SimpleNamespace(ref=None, state=None)
+    run: Any = SimpleNamespace(lease=saga, history=saga, end=0, wants_more=False, cancelled=set())
+    canceller: Any = ChildCanceller(no_time, run)
+    assert not await canceller.perform(run, CancelChildren(()))
+    assert run.wants_more

@@ -241,6 +241,11 @@ def runtime_api() -> str:
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
+def region() -> str:
+    """Return the AWS region of this process; empty if none is set."""
+    return os.environ.get("AWS_REGION", "")
+
+
 def is_debugged() -> bool:
     """Return true in a function of `baton up --debug`."""
     return bool(os.environ.get("BATON_DEBUG_TERMINAL"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ __all__ = [
     "make_relay",
     "make_signer",
     "make_worker",
+    "models_without_price",
 ]
 
 
@@ -142,7 +143,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     client = LazyHttpClient(["0.0.0.0/0", "::/0"], plain)
     spans = OtlpSpans(config.traces_url, config.worker, client)
     tracer = Tracer(spans, engine.clock, engine.entropy)
-    models = TracedModels(engine.models, Profiles(config.model_profiles, plain).of, tracer)
+    models = TracedModels(engine.models, Profiles(config.model_profiles, plain, settings.region()).of, tracer)
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
@@ -153,7 +154,7 @@ def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
     from baton.adapters.models.profiles import Profiles
 
     try:
-        profiles = Profiles(config.model_profiles, config.plain_http_hosts.split())
+        profiles = Profiles(config.model_profiles, config.plain_http_hosts.split(), settings.region())
     except ValueError as error:
         raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
 
@@ -164,6 +165,19 @@ def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
         return DeployedModels(profiles, credentials, SystemClock(), Threads(_KEYS_AT_ONCE))
 
     return later(cache(made))
+
+
+def models_without_price(profiles: str, region: str, models: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the models that a worker with these profiles would not ask, each with its profile.
+
+    Raises `ValueError` for profiles with which no worker starts.
+    """
+    from baton.adapters.models.prices import Prices
+    from baton.adapters.models.profiles import Profiles
+
+    known, prices, now = Profiles(profiles, "*", region), Prices.packaged(), SystemClock().now()
+    asked = [(model, *known.of(model)) for model in models] if prices.version else []
+    return [(model, profile.name) for model, profile, name in asked if prices.of(profile, name, now) is None]
 
 
 def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:

@@ -1,5 +1,5 @@
 """Headers that sign a request with the caller's AWS credentials:
-Signature Version 4, as API Gateway wants it.
+Signature Version 4, as API Gateway and Bedrock want it.
 
 Finds credentials and region as every AWS tool finds them. Beside aws.py the only
 file of this room that imports botocore. No HTTP: the caller sends the request.
@@ -24,8 +24,9 @@ _SIGNED = frozenset({"content-type", "idempotency-key"})
 class Signer:
     """Signer of one caller's requests to one region. Credentials that can expire are renewed when they do."""
 
-    def __init__(self, region: str = "") -> None:
+    def __init__(self, region: str = "", service: str = SERVICE) -> None:
         """Sign for `region`, empty: that of the environment or profile. Raises `Unauthenticated`."""
+        self._service = service
         try:
             session = Session()
             # What the shell says of a session of this process is the shell's business: AWS_PROFILE and the
@@ -52,5 +53,5 @@ class Signer:
             RuntimeError,
         ) as error:  # RuntimeError: renewed, and expired still
             raise Unauthenticated(f"the AWS credentials cannot be used: {error}") from error
-        SigV4Auth(frozen, SERVICE, self._region).add_auth(request)
+        SigV4Auth(frozen, self._service, self._region).add_auth(request)
         return {name: value for name, value in request.headers.items() if name.lower() not in _SIGNED}

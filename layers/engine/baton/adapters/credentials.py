@@ -13,7 +13,7 @@ from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Clock, Offload, StepFailure
 
 KEPT_MS: Final = 300_000
-_REFUSED_MS: Final = 10_000  # a credential that was refused is not fetched more often than this
+_REFUSED_MS: Final = 10_000  # one that was refused, or is not there, is not fetched more often than this
 
 
 class Secrets(Protocol):
@@ -54,19 +54,18 @@ class Credentials:
         return f"{type(self).__name__}({sorted(self._known)})"
 
     async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
-        """Return the credential; empty if none exists and it `is_optional`.
+        """Return the credential; empty if none exists and it `is_optional`, and then for ten seconds.
 
         `is_refused`: the server has just refused it; it is read again, unless that was done a moment ago.
         Raises `StepFailure`.
         """
         async with self._lock(name):
-            found, read_at = self._known.get(name, ("", 0))
+            found, read_at = self._known.get(name, ("", -KEPT_MS))
             now = self._clock.now()
-            is_old = now - read_at >= (_REFUSED_MS if is_refused else KEPT_MS)
-            if is_old or not found:
+            is_old = now - read_at >= (_REFUSED_MS if is_refused or not found else KEPT_MS)
+            if is_old or not (found or is_optional):
                 found = (await self._offload(self._secrets.read, name)).strip()
-                if found:
-                    self._known[name] = (found, now)
+                self._known[name] = (found, now)
         if not found and not is_optional:
             where = self._secrets.where(name)
             raise StepFailure(

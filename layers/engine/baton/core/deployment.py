@@ -66,7 +66,7 @@ _ENTRY = (
     rf"(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?{_PORT}|\[[0-9A-Fa-f:.]{{2,45}}\]{_PORT}"
     r"|[0-9A-Fa-f:.]{2,45}/[0-9]{1,3})"
 )
-_PROFILE = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@?#]{1,300}"
+_PROFILE = r"[a-z][a-z0-9_]{0,31}(=([a-z]+\+)?https?://[^\s@?#]{1,300})?"
 _API = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@#]{1,300}#sha256:[0-9a-f]{64}(@https?://[^\s@?#]{1,300})?"
 _SECRETS = r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$"
 
@@ -139,9 +139,8 @@ class ModelEndpoints:
         str,
         Meta(
             pattern=f"^{_PROFILE}( {_PROFILE})*$",
-            description="Providers of models, separated by spaces, each a name, `=` and the address of its chat completions API without "
-            "`/chat/completions`: `openai=https://api.openai.com/v1 own=https://llm.example.com/v1`. The first one is meant where a "
-            "document names none.",
+            description="Providers of models, separated by spaces: the name of a known provider, such as `bedrock`, or a name, `=` and the "
+            "address of an API: `openai bedrock own=https://llm.example.com/v1`. The first one is meant where a document names none.",
         ),
     ] = "openai=https://api.openai.com/v1"
     model_secrets: Annotated[

@@ -48,13 +48,14 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`. `messages` are those
     of the chat completions API: objects with `role` (system, user, assistant, tool), `content`, `tool_calls`
-    and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer,
-    which is then JSON text. `most_output` is the most tokens to generate, reasoning included (0: the model's
-    own limit), and `most_input` the most tokens to read, by the caller's estimate (0: not estimated).
-    `until`: deadline of the answer, in epoch milliseconds, even while the stream goes on (0: in ten minutes).
-    `key` names the request: a repetition has the same. `draft`: the adapter sets on it how the text can be
-    read while it arrives. `traceparent`: the trace of the request; it is not sent to the provider. `token`:
-    carried by a request in the background, so that it is recognised when it is over.
+    and `tool_call_id`, and the `echo` of an answer; equal beginnings are sent as equal bytes. `schema`: the
+    JSON Schema of the answer, which is then JSON text. `most_output` is the most tokens to generate,
+    reasoning included (0: the model's own limit), and `most_input` the most tokens to read, by the caller's
+    estimate (0: not estimated). `until`: deadline of the answer, in epoch milliseconds, even while the stream
+    goes on (0: in ten minutes). `key` names the request: a repetition has the same. `draft`: the adapter sets
+    on it how the text can be read while it arrives. `traceparent`: the trace of the request; it is not sent
+    to the provider. `token`: carried by a request in the background, so that it is recognised when it is
+    over.
     """
 
     model: str
@@ -76,7 +77,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it. A
     `usage` without tokens means that the provider reported none; it counts as the most that the request can
-    have used.
+    have used. `echo`: JSON that the provider wants to have back as the `echo` of this answer's message.
     """
 
     text: str = ""
@@ -85,6 +86,7 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     model: str = ""
     id: str = ""
+    echo: Any = None
 
 
 class ModelFailure(StepFailure):

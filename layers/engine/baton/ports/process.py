@@ -218,8 +218,11 @@ class StepFailure(Exception):
     of an HTTP answer; `retry_after` the text of its header of that name. `happened`: true if the tool's
     outside effect may have happened all the same, if that is known; it matters to a tool with
     `effect="once"`, and to a reversible one. `False` holds for all calls with this key. `unsent`: this
-    very call has not been sent, which says nothing of earlier calls.
+    very call has not been sent, which says nothing of earlier calls. `answer`: what was given in place of the
+    result, as JSON.
     """
+
+    answer = ""
 
     def __init__(
         self,

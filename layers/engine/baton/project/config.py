@@ -80,7 +80,10 @@ class Permission(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Models(Struct, forbid_unknown_fields=True, frozen=True):
-    """Providers of models by name, the default first, and the beginning of their credentials' names."""
+    """Providers of models by name, the default first, and the beginning of their credentials' names.
+
+    The address of a provider with a known one may be empty.
+    """
 
     profiles: dict[str, str] = field(default_factory=dict)
     secrets: str = ""
@@ -113,7 +116,9 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         if worker.timeout:
             given["WorkerTimeout"] = str(worker.timeout)
         if self.models.profiles:
-            given["ModelProfiles"] = " ".join(f"{name}={url}" for name, url in self.models.profiles.items())
+            given["ModelProfiles"] = " ".join(
+                f"{name}={url}" if url else name for name, url in self.models.profiles.items()
+            )
         if self.models.secrets:
             given["ModelSecrets"] = self.models.secrets
         return given
@@ -169,6 +174,15 @@ def read_config(path: Path, parameters: Mapping[str, Mapping[str, Any]]) -> Conf
         return parse_config(path.read_text("utf-8"), parameters)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path.name} cannot be read: {error}") from error
+
+
+def read_models(path: Path) -> tuple[str, str]:
+    """Return `ModelProfiles` and the region of a file; both are empty if it is not valid."""
+    try:
+        config = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Config)
+    except (OSError, ValueError):
+        return "", ""
+    return config.values().get("ModelProfiles", ""), config.region
 
 
 def parse_config(text: str, parameters: Mapping[str, Mapping[str, Any]]) -> Config:

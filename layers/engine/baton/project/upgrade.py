@@ -361,8 +361,8 @@ def _toml(stack: str, found: _Found) -> str:
     if secrets := models.get("ModelSecrets"):
         lines += ["[models]", f"secrets = {_quoted(secrets)}", ""]
     if profiles := models.get("ModelProfiles"):
-        pairs = [one.split("=", 1) for one in profiles.split()]
-        lines += ["[models.profiles]", *(f"{k} = {_quoted(v)}" for k, v in pairs), ""]
+        pairs = [one.partition("=") for one in profiles.split()]
+        lines += ["[models.profiles]", *(f"{k} = {_quoted(v)}" for k, _, v in pairs), ""]
     for permission in found.permissions:
         lines += ["[[permissions]]", *(f"{k} = {_quoted(v)}" for k, v in permission.items()), ""]
     return "\n".join(lines)

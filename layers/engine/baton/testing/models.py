@@ -259,7 +259,7 @@ def real_models() -> DeployedModels:
     from baton.adapters.models.profiles import Profiles
 
     text = variable("BATON_MODEL_PROFILES") or f"openai={variable('OPENAI_BASE_URL') or OPENAI}"
-    profiles = Profiles(text)
+    profiles = Profiles(text, region=variable("AWS_REGION"))
 
     def name_of(profile: str) -> str:
         return "OPENAI_API_KEY" if profile == "openai" else f"BATON_MODEL_KEY_{profile.upper()}"
@@ -268,7 +268,7 @@ def real_models() -> DeployedModels:
         return variable(f"BATON_MODEL_KEY_{profile.upper()}") or variable(name_of(profile))
 
     for profile in map(profiles.named, profiles.names()):
-        if not key_of(profile.name) and not profile.is_private:
+        if not key_of(profile.name) and not profile.needs_no_credential:
             raise ValueError(f'models="real" asks {profile.host}, and {name_of(profile.name)} is not set')
     clock = SystemClock()
     credentials = Credentials(VariableSecrets(key_of, name_of), clock, inline, "the model profile")

@@ -19,7 +19,7 @@ from baton.ports import Clock, Offload, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Over
 
 if TYPE_CHECKING:
-    from baton.adapters.models.openai_exchange import OpenAIExchange
+    from baton.adapters.models.exchange import Exchange
     from baton.adapters.models.prices import Prices
     from baton.adapters.models.requests import PartialResponse
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
 """Suffix of a profile's name in the name of the secret that signs its webhooks."""
 CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
-_PAUSE_MS: Final = 10_000  # before a secret is looked for again that was not there
 LONGEST_MS: Final = 600_000  # of a request that says no end
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 _OFFERS_NONE, _REFUSES, _OVER = frozenset({404, 405, 501}), frozenset({400, 422}), frozenset({400, 404, 409})
+_NO_BACKGROUND: Final = "does not offer `POST /responses` of the responses API, which `background` needs"
 _UNSIGNED: Final = "the signature is not that of a provider of this deployment"
 
 
@@ -50,9 +50,8 @@ class DeployedModels:
         self._profiles, self._credentials = profiles, credentials
         self._clock, self._offload = clock, offload
         self._make_prices = prices
-        self._exchange: OpenAIExchange | None = None
+        self._exchange: Exchange | None = None
         self._prices: Prices | None = None
-        self._unread_until: dict[str, int] = {}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         profile, model = self._profiles.of(request.model)
@@ -61,8 +60,8 @@ class DeployedModels:
             from baton.adapters.models.requests import body_of
 
             exchange = await self._opened()
-            body, most = body_of(request, model), request.most_input
-            answer = await exchange.ask(profile, credential, body, request.key, request.draft, most)
+            chat, most = body_of(request, model, profile), request.most_input
+            answer = await exchange.ask(profile, credential, chat, request.key, request.draft, most)
             return answer_without(answer, credential)
 
         return await self._in_time(profile, request.until, ask)
@@ -71,13 +70,15 @@ class DeployedModels:
         from baton.adapters.models.requests import background_body_of, found_in
 
         profile, model = self._profiles.of(request.model)
+        if profile.dialect:
+            raise StepFailure("model_unavailable", f"{profile.host} {_NO_BACKGROUND}", unsent=True)
         body = background_body_of(request, model)
         try:
             data = await self._called(profile, "/responses", model, body, request.key, until=request.until)
         except StepFailure as failure:
             is_none = failure.status in _OFFERS_NONE
             if is_none or (failure.status in _REFUSES and "background" in failure.message):
-                text = f"{failure.message}; `background` needs `POST /responses` of the responses API, which not every provider offers"
+                text = f"{failure.message}; it {_NO_BACKGROUND}"
                 code = "model_unavailable" if is_none else failure.code
                 raise StepFailure(code, text, status=failure.status, happened=False) from failure
             raise
@@ -104,13 +105,8 @@ class DeployedModels:
         if profile not in self._profiles.names():
             raise Unauthenticated(_UNSIGNED)
         of, name, now = self._profiles.named(profile), f"{profile}{WEBHOOK}", self._clock.now()
-        if now < self._unread_until.get(
-            name, 0
-        ):  # a caller without a secret cannot have it read again and again
-            raise Unauthenticated(_UNSIGNED)
         secret = await self._credentials.of(name, is_optional=True)
         if not secret:
-            self._unread_until[name] = now + _PAUSE_MS
             raise Unauthenticated(_UNSIGNED)
         if not is_signed(headers, body, secret, now):  # it may have been replaced since it was read
             secret = await self._credentials.of(name, is_optional=True, is_refused=True)
@@ -161,7 +157,7 @@ class DeployedModels:
             raise StepFailure("timeout", what, happened=True) from error
 
     async def _with_credential(self, profile: Profile, ask: Callable[[str], Awaitable[T]]) -> T:
-        credential = await self._credentials.of(profile.name, is_optional=profile.is_private)
+        credential = await self._credentials.of(profile.name, is_optional=profile.needs_no_credential)
         try:
             return await ask(credential)
         except StepFailure as error:
@@ -169,7 +165,7 @@ class DeployedModels:
                 raise
             # It may have been replaced since it was read. A request that was refused has cost nothing.
             renewed = await self._credentials.of(
-                profile.name, is_optional=profile.is_private, is_refused=True
+                profile.name, is_optional=profile.needs_no_credential, is_refused=True
             )
             if renewed == credential:
                 raise
@@ -188,11 +184,11 @@ class DeployedModels:
         if self._exchange is not None:
             await self._exchange.aclose()
 
-    async def _opened(self) -> OpenAIExchange:
+    async def _opened(self) -> Exchange:
         if self._exchange is None:
             # In a thread, because others run on this loop. Two first requests make two clients; the later one stays.
             try:
-                module = await self._offload(import_module, "baton.adapters.models.openai_exchange")
+                module = await self._offload(import_module, "baton.adapters.models.exchange")
             except ImportError as error:
                 raise StepFailure(
                     "tool_missing",
@@ -200,7 +196,7 @@ class DeployedModels:
                     " layers/app/requirements.txt, then install and deploy it",
                     unsent=True,
                 ) from error
-            self._exchange = module.OpenAIExchange()
+            self._exchange = module.Exchange()
         assert self._exchange is not None
         return self._exchange
 

@@ -125,6 +125,11 @@ class Prices:
             return cls(PriceTable("", ()))
         return cls(source.price_table())
 
+    @property
+    def version(self) -> str:
+        """Version of the package that the prices are from; empty if there are none."""
+        return self._table.version
+
     def of(self, profile: Profile, model: str, now: int) -> Price | None:
         """Return a model's price at a provider, found by address, profile or model; None if unknown."""
         key = (profile.url, profile.name, model)

@@ -20,7 +20,7 @@ from baton.cli.documents.app import Source, app_option, load_app, read_file, sou
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import Shared, console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.terminal.values import read_text
-from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, shape_of
+from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, models_to_price, shape_of
 from baton.client.connection import command_line
 from baton.client.exits import NO, CommandFailed, line_of
 from baton.words.text import attempts, counted, course, plain
@@ -203,7 +203,7 @@ def check(
     application. Without any, all of the application. With --json: a list with the problems, nodes and edges
     of each.
     """
-    reports = compile_locally(sources_at(documents, app), app)
+    reports = [_with_models(report) for report in compile_locally(sources_at(documents, app), app)]
     if against is not None:
         api = replace(shared, url=against) if against.startswith(("http://", "https://")) else None
         _check_against(reports, api or Path(against), most, quiet=quiet, as_json=as_json)
@@ -331,6 +331,33 @@ def _compiled(
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),
     )
+
+
+def _with_models(report: Report) -> Report:
+    """Return the report with notes on its models: those that no worker of this project would ask."""
+    names = models_to_price(report.models)
+    if not names:
+        return report
+    from baton import settings
+    from baton.core.deployment import ModelEndpoints
+    from baton.project.config import NAME, read_models
+    from baton.wiring import models_without_price
+
+    said, region = read_models(Path(NAME))
+    profiles = said or ModelEndpoints.model_profiles
+    try:
+        missing = models_without_price(profiles, region or settings.region() or _ANY_REGION, names)
+    except ValueError as error:
+        return replace(report, notes=(*report.notes, f"no worker starts with these `ModelProfiles`: {error}"))
+    notes = (
+        f"`{name}` has no price at the profile `{profile}`, so that it is not asked: write `price`, or another of the"
+        f" profiles before its name ({profiles})"
+        for name, profile in missing
+    )
+    return replace(report, notes=(*report.notes, *notes))
+
+
+_ANY_REGION = "us-east-1"  # prices hardly differ
 
 
 def _notes_of_code(graph: Graph) -> list[str]:

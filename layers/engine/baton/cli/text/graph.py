@@ -463,6 +463,13 @@ def model_nodes(graph: Graph) -> list[dict[str, Any]]:
     return own + [one for inner in graph.graphs.values() for one in model_nodes(inner)]
 
 
+def models_to_price(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of models for which the document has no price; `rows` are those of `model_nodes`."""
+    priced = {one["model"] for one in rows if one["answers_usd"] is not None}
+    asked = {name for one in rows for name in (one["model"], *one["fallbacks"])} - priced
+    return sorted(name for name in asked if isinstance(name, str) and "${" not in name)
+
+
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
     from baton.core.models.usage import REFUSED, Price, most_of
     from baton.core.money import MICRO

@@ -47,7 +47,7 @@ class RunStep(Struct, frozen=True):
     `decided`: the claim of an attempt whose outcome a person has given: it has not happened, or gave the
     output `given`.
     `digest` names the call, where a model may plan an equal one. `correction`: the fault of a model's last
-    answer.
+    answer; `refused`: that answer, as JSON.
     `cap`: the limit on the whole saga's cost by its document, and `tokens`: that on the tokens of its models;
     `shares`: its graph starts sagas, which share these limits.
     `costs`: a step of its graph has a cost, so that limits of money may hold for all of them.
@@ -72,6 +72,7 @@ class RunStep(Struct, frozen=True):
     risk: tuple[RiskRule, ...] | None = None
     digest: str = ""
     correction: str = ""
+    refused: str = ""
     cap: Cap | None = None
     tokens: Cap | None = None
     shares: bool = False
@@ -455,6 +456,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         decided=failing.decided,
         given=failing.given,
         correction=failing.correction,
+        refused=failing.refused,
     )
 
 

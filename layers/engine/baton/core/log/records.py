@@ -107,7 +107,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     a defect. `claim`: the owner of the claim that the failure is about. `errors`: the first failures behind a
     failed join or child. `handled`: on an edge, the nodes at which `catch` goes on from this failure; the
     edge is then lost, and not failed. `batch`: of a failed map, the result of each item. `answer`: of a poll
-    that has given up, its last answer as JSON, or the beginning of it.
+    that has given up, its last answer as JSON, or the beginning of it; of a model, its refused answer.
     """
 
     code: str

@@ -90,7 +90,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `incident`: the code of the failure that on-call knows of.
     `decided`: the owner of the claim whose outcome a person has given; `given`: that outcome.
     `handovers`: number of handovers that ended without success. `correction`: the fault of the model's last
-    answer that was refused.
+    answer that was refused; `refused`: that answer, as JSON, or its beginning.
     `kept`: the arguments of the last attempt that its inverse needs. `key`: likewise, the idempotency key of
     the last attempt that may have acted.
     `began`: the start of the first attempt of an inverse, later by the time for which it was held back.
@@ -115,6 +115,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     given: Value | None = None
     handovers: int = 0
     correction: str = ""
+    refused: str = ""
     kept: Value | None = None
     began: int = 0
     builds: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from baton.core.decide.decision import RunStep
@@ -184,15 +185,16 @@ class ModelCaller:
             "calls": calls_of(asked, tools, made),
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else answer_data(answer, self._step.node.output_schema),
+            **({said.ECHO: answer.echo} if answer.echo else {}),
             "tokens": [answer.usage.input, answer.usage.output, *summary],
             **({"no_summary": no_summary} if no_summary else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
         }
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
-        """Return the messages with the mistake of the last answer to the same messages."""
-        why = self._step.correction
-        return [*messages, said.correction(why)] if why else messages
+        """Return the messages with the last answer to the same messages, and its mistake."""
+        why, refused = self._step.correction, self._step.refused
+        return [*messages, *said.correction(why, msgspec.json.decode(refused or '""'))] if why else messages
 
     def _last_mistake(self) -> str:
         """Return the text for a person about the last answer that was refused."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -414,7 +415,8 @@ def _counted(answer: ModelAnswer, read: int, written: int) -> ModelAnswer:
 
 
 def _storable(answer: ModelAnswer) -> ModelAnswer:
-    if answer.text.isascii() and all(one.name.isascii() and one.arguments.isascii() for one in answer.calls):
+    plain = all(one.name.isascii() and one.arguments.isascii() for one in answer.calls)
+    if answer.text.isascii() and plain and not answer.echo:
         return answer
     calls = tuple(
         msgspec.structs.replace(
@@ -422,7 +424,11 @@ def _storable(answer: ModelAnswer) -> ModelAnswer:
         )
         for one in answer.calls
     )
-    return msgspec.structs.replace(answer, text=said.storable_text(answer.text), calls=calls)
+    try:
+        echo = said.parse_answer(said.storable_text(json.dumps(answer.echo, ensure_ascii=False)))
+    except (ValueError, RecursionError):  # too deep to be read again
+        echo = None
+    return msgspec.structs.replace(answer, text=said.storable_text(answer.text), calls=calls, echo=echo)
 
 
 USUAL_SUMMARY = 1_024
@@ -495,29 +501,39 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
     return [_repeating(_call(call, offered), made) for call in asked]
 
 
+class AnswerRefused(StepFailure):
+    """Failure of an answer that is not what was asked for; the next request repeats it."""
+
+    def __init__(self, why: str, answer: ModelAnswer) -> None:
+        super().__init__(REFUSED, why)
+        self.answer = said.refused_text(answer.text)
+
+
 def answer_data(answer: ModelAnswer, schema: Any) -> Any:
     """Return the data of an answer: text, or JSON as the schema has it.
     Raises `StepFailure` for invalid data.
     """
     check_whole(answer)
+    if not answer.text.strip():
+        raise AnswerRefused("it is empty", answer)
     if schema is None:
         return answer.text
     try:
-        data = said.parse_answer(answer.text)
+        data = said.read_answer(answer.text)
     except ValueError as error:
-        raise StepFailure(REFUSED, f"it is no JSON, as the schema of the answer asks for: {error}") from error
+        why = f"it is no JSON, as the schema of the answer asks for: {error}"
+        raise AnswerRefused(why, answer) from error
     if problems := violations(schema, data):
         told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
-        raise StepFailure(REFUSED, f"it does not match the schema of the answer: {told}")
+        raise AnswerRefused(f"it does not match the schema of the answer: {told}", answer)
     return data
 
 
 def check_whole(answer: ModelAnswer) -> None:
     """Raise `StepFailure` for an answer that was cut off: some of the calls that it asks for are missing."""
     if answer.finish == LENGTH:
-        raise StepFailure(
-            REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
-        )
+        why = "it was cut off at the most tokens that it may have; answer in fewer words"
+        raise AnswerRefused(why, answer)
 
 
 def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:

@@ -17,10 +17,9 @@ from baton.core.failures import quoted
 from baton.core.failures.alternatives import misfit_of_result, score
 from baton.core.models import messages as said
 from baton.core.models.messages import AT, FROM, fill_references, is_reference
-from baton.core.models.usage import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import ModelAnswer
-from baton.runtime.models.model_request import answer_data
+from baton.runtime.models.model_request import AnswerRefused, answer_data
 
 LONGEST_TEXT = 500
 """Longest text, in characters, of a model about an alternative, and of the reason for dropping one."""
@@ -100,7 +99,7 @@ def read_plan(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs:
         )
     if not good:
         told = "; ".join(f"{', '.join(one['tools'])}: {one['why']}" for one in dropped)
-        raise StepFailure(REFUSED, f"none of the alternatives can be tried: {told}")
+        raise AnswerRefused(f"none of the alternatives can be tried: {told}", answer)
     # Sorting keeps what is equal in the order of the model.
     return {"alternatives": sorted(good, key=lambda one: -one["score"]), "dropped": dropped}
 

@@ -548,6 +548,7 @@ class Steps:
                 refused=error.happened is False and not error.unsent and is_told,
                 unsent=error.unsent and is_told,
                 on_purpose=is_on_purpose(error.code, error.kind),
+                answer=error.answer,
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:

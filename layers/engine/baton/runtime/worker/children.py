@@ -182,8 +182,7 @@ def _is_asked(child: State, *, undo: bool) -> bool:
 
 def _stays(run: Run, slot: str) -> bool:
     """Return true if the document disables rollback for this child."""
-    node = run.program.nodes.get(Slot.parse(slot).node)
-    return node is not None and node.stays
+    return run.program.nodes[Slot.parse(slot).node].stays
 
 
 GOLDEN_RATIO = (

@@ -60,9 +60,10 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.child_at(slot):  # it has ended, and another one takes its place
         state = replace(state, open=without(state.open, (slot,)))
-    correction = "" if before is None else before.correction
+    correction, refused = ("", "") if before is None else (before.correction, before.refused)
     if e.failure.code == REFUSED:
-        state, correction = with_correction(state, slot, e.ended_at), e.failure.message
+        state = with_correction(state, slot, e.ended_at)
+        correction, refused = e.failure.message, e.failure.answer
     failing = Failing(
         attempts=e.attempt,
         failure=e.failure,
@@ -72,6 +73,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         way=None if before is None else before.way,
         arguments={} if before is None else before.arguments,
         correction=correction,
+        refused=refused,
         kept=e.kept,
         began=_began(before, e) if Slot.parse(slot).scope else 0,
         builds=() if before is None else before.builds,

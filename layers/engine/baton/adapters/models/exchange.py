@@ -1,7 +1,7 @@
 """One exchange with a provider by the `openai` client, which only this file imports.
 
 Answers are streams of bounded size; deployed.py bounds their time. Requests are held to one origin and a few
-headers below the client, whatever the client adds or follows.
+headers below the client, whatever the client adds or follows, and are signed there for AWS.
 """
 
 from __future__ import annotations
@@ -10,35 +10,44 @@ import asyncio
 import json
 import logging
 import re
-import ssl
-from collections.abc import AsyncIterator, Mapping
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import httpx2
 import openai
 
-from baton.adapters.models.answers import AnswerCollector, as_stream, error_in, redact_credential
-from baton.adapters.models.profiles import Profile
+from baton.adapters.models.answers import AnswerCollector, error_in, parts_of, redact_credential, words_of
+from baton.adapters.models.profiles import BEDROCK, Profile
+from baton.adapters.models.requests import DIALECTS, Adaptation, adaptation_for
 from baton.core.failures import quoted
 from baton.core.failures.evidence import evidence_of
 from baton.core.failures.names import code_of_status
 from baton.core.version import VERSION
+from baton.errors import Unauthenticated
 from baton.ports import StepFailure
 from baton.ports.models import Draft, ModelAnswer
 
 _TOLD: Final = 500
 _TOO_LONG: Final = re.compile(
-    r"context.?(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many (input )?tokens)|exceeds?.{0,40}tokens",
+    r"context.?(length|window|size|limit)|(prompt|input) length|too many (input |total )?tokens|reduce the length"
+    r"|exceed.{0,20}token limit"
+    r"|\b(prompt|inputs?)\b.{0,40}(too long|too large|exceed|longer than|must )",
     re.IGNORECASE,
 )
+"""A request that the model cannot read whole, in the words of many servers."""
+_PER_MINUTE: Final = re.compile(r"per.?min|\bTPM\b|rate.?limit", re.IGNORECASE)
 _DECIDES: Final = frozenset({401, 403, 408, 429})
 """Statuses, besides those from 500 on, that say more than a code which many refusals share."""
 _GENERIC: Final = frozenset(
     {"bad_request", "invalid_input", "client_error", "server_error", "tool_error", "unknown"}
 )
-_PAYMENT_REQUIRED, _NOT_FOUND, _TOO_LARGE, _REFUSED = 402, 404, 413, frozenset({400, 413, 422})
+_PAYMENT_REQUIRED, _FORBIDDEN, _NOT_FOUND, _TOO_LARGE = 402, 403, 404, 413
 _OWN_FAULT: Final = 500
+_NO_FORM: Final = frozenset({400, 403, 422})  # by these a server refuses the form of a request
+_NO_MODEL: Final = re.compile("model identifier is invalid|inference profile", re.IGNORECASE)
+_ERROR_TYPE: Final = "x-amzn-errortype"
 
 
 def provider_failure(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
@@ -54,6 +63,8 @@ def provider_failure(error: Exception, profile: Profile, model: str, credential:
         return StepFailure("connection_failed", f"{host}: {why}")
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | httpx2.HTTPError | RecursionError):
         return StepFailure("invalid_response", f"the answer of {host} cannot be read")
+    if isinstance(error, openai.APIError):
+        error.body = _unwrapped(error)
     evidence = evidence_of(error)
     status = evidence.status or _number(error)
     said = _clean(_said(error), credential)
@@ -64,29 +75,43 @@ def provider_failure(error: Exception, profile: Profile, model: str, credential:
     named = f" for the model `{model}`" if code == "model_unavailable" else ""
     return StepFailure(
         code,
-        f"{answered}{named}{f': {said}' if said else ''}{_about(profile, status)}",
+        f"{answered}{named}{f': {said}' if said else ''}{_about(profile, status, code)}",
         status=status,
         retry_after=evidence.retry_after,
     )
 
 
-def _about(profile: Profile, status: int) -> str:
-    """Return a hint about a wrong address, if the server found no resource there."""
-    if status != _NOT_FOUND or profile.has_path:
+def _unwrapped(error: openai.APIError) -> Any:
+    """Return the body of an error out of its list, with the type that AWS says beside it."""
+    body: Any = error.body
+    while isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
+        body = body["error"]
+    if isinstance(error, openai.APIStatusError) and (said := error.response.headers.get(_ERROR_TYPE)):
+        body = {**(body if isinstance(body, Mapping) else {}), "code": said.partition(":")[0]}
+    return body
+
+
+def _about(profile: Profile, status: int, code: str) -> str:
+    """Return a hint about what the operator can change."""
+    if profile.dialect == BEDROCK and status == _FORBIDDEN:
+        return " (set `BedrockModels` so that the worker may ask it, and see that the account has access to the model)"
+    if profile.dialect == BEDROCK and code == "model_unavailable":
+        return f" (it was asked in {profile.region}; some models are asked there by an inference profile, as `eu.…`)"
+    if status != _NOT_FOUND or profile.has_path or profile.dialect:
         return ""
     return f" (the address of the profile `{profile.name}` has no path, and that of most providers ends with `/v1`)"
 
 
 def _code(error: Exception, known: str, status: int, said: str) -> str:
-    if status == _NOT_FOUND:
+    if status == _NOT_FOUND or (status < _OWN_FAULT and _NO_MODEL.search(said)):
         return "model_unavailable"
     if status == _PAYMENT_REQUIRED:
         return "quota_exceeded"
-    if status == _TOO_LARGE or (
-        status in _REFUSED
-        and known in ("bad_request", "invalid_input", "client_error")
-        and _TOO_LONG.search(said)
-    ):
+    if known == "rate_limited" or (status == _TOO_LARGE and _PER_MINUTE.search(said)):
+        return "rate_limited"  # of a minute, also where it says that the request is too large for it
+    if status == _TOO_LARGE or (known in _GENERIC and status not in _DECIDES and _TOO_LONG.search(said)):
         return "context_exceeded"
     if isinstance(error, openai.APIStatusError) and 300 <= status < 400:
         return "resource_moved"  # redirects are not followed: a credential is for one host
@@ -112,13 +137,8 @@ def _number(error: Exception) -> int:
 
 
 def _said(error: Exception) -> str:
-    body: Any = getattr(error, "body", None)
-    for place in (body, body.get("error") if isinstance(body, Mapping) else None):
-        if isinstance(place, Mapping) and isinstance(place.get("message"), str):
-            return str(place["message"])
-    if isinstance(body, str):
-        return body
-    return "" if isinstance(error, openai.APIStatusError) else str(error)
+    text = words_of(getattr(error, "body", None))
+    return text or ("" if isinstance(error, openai.APIStatusError) else str(error))
 
 
 def _clean(text: str, credential: str) -> str:
@@ -127,7 +147,6 @@ def _clean(text: str, credential: str) -> str:
     return " ".join(quoted(text, _TOLD).split())
 
 
-_CHAT: Final = "/chat/completions"
 _CONNECT_S: Final = 5.0
 # As for std.http: a process that was frozen for minutes must not send into a connection that is long closed.
 _IDLE_S: Final = 2.0
@@ -138,17 +157,19 @@ _MOST_BYTES: Final = (
 _SENT: Final = frozenset(
     {
         "accept",
+        "anthropic-version",
         "authorization",
         "content-length",
         "content-type",
         "host",
         "idempotency-key",
         "transfer-encoding",
+        "x-api-key",
     }
 )
 _LOST: Final = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)  # after all was sent
 _UNCERTAIN: Final = frozenset({"connection_failed", "invalid_response"})
-_REDIRECTS: Final = 300
+_DRAIN_S: Final = 0.05  # for the end of an answer that is whole, so that its connection can be used again
 _USER_AGENT: Final = f"Baton/{VERSION}"
 
 
@@ -157,46 +178,80 @@ for _name in ("openai", "httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
-class OpenAIExchange:
-    """Client of the chat completions API. Connections belong to an event loop: a new one has new ones."""
+class Exchange:
+    """Client of the providers. Connections belong to an event loop: a new one has new ones."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clients: dict[str, openai.AsyncOpenAI] = {}
+        self._learned: dict[tuple[str, str], list[Adaptation]] = {}
 
     async def ask(
         self,
         profile: Profile,
         credential: str,
-        body: Mapping[str, Any],
+        chat: Mapping[str, Any],
         key: str,
         draft: Draft | None = None,
         most_input: int = 0,
     ) -> ModelAnswer:
         """Send one request; the text can be read off the `draft` meanwhile.
-        Raises `StepFailure`; status 401 means that the credential was refused.
+
+        `chat`: body of the chat completions API. A request whose form the server refuses is sent in the other
+        form: nothing was billed. Raises `StepFailure`; status 401 means that the credential was refused.
         """
-        collected = AnswerCollector(profile.host, body, most_input)
-        if draft is not None:
-            draft.read = lambda: redact_credential(collected.text(), credential)
-        retry = ""
+        learned = self._learned.setdefault((profile.name, chat["model"]), [])
+        body = DIALECTS[profile.dialect].body(chat)
+        for known in learned:
+            body = known.change(body)
+        while True:
+            collected = AnswerCollector(profile.host, chat, most_input, profile.name)
+            if draft is not None:
+                draft.read = partial(_drafted, collected, credential)
+            try:
+                return await self._ask(profile, credential, body, key, collected)
+            except StepFailure as failure:
+                refused = failure.status in _NO_FORM and not failure.happened
+                other = adaptation_for(failure.message, body) if refused else None
+                if other is None or other in learned:
+                    raise
+            learned.append(other)
+            body, key = other.change(body), f"{key}/{len(learned)}" if key else ""
+
+    async def _ask(
+        self,
+        profile: Profile,
+        credential: str,
+        body: Mapping[str, Any],
+        key: str,
+        collected: AnswerCollector,
+    ) -> ModelAnswer:
+        dialect, model, retry = DIALECTS[profile.dialect], collected.model, ""
         try:
             stream = await self._client(profile).post(
-                _CHAT,
+                dialect.path(model),
                 body=body,
-                options={"headers": _headers(credential, key)},
+                options={"headers": _headers(profile, credential, key)},
                 cast_to=object,
                 stream=True,
                 stream_cls=openai.AsyncStream[object],
             )
             async with stream:
-                retry = stream.response.headers.get("retry-after", "")[:100]
-                async for part in stream:
-                    if (said := error_in(part)) is not None:
-                        raise openai.APIError(str(said["message"]), stream.response.request, body=said)
-                    collected.take(part)
+                response = stream.response
+                retry = response.headers.get("retry-after", "")[:100]
+                chunks = response.aiter_bytes()
+                async for part in parts_of(chunks, profile.host, response.headers.get("content-type", "")):
+                    for one in dialect.parts(part):
+                        if (said := error_in(one)) is None:
+                            collected.take(one)
+                        elif not collected.is_whole:  # what is wrong behind the answer does not take it back
+                            raise openai.APIError(str(said["message"]), response.request, body=said)
+                with suppress(TimeoutError, httpx2.HTTPError, StepFailure):
+                    async with asyncio.timeout(_DRAIN_S):
+                        async for _ in chunks:
+                            pass
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
-            failure = provider_failure(error, profile, str(body["model"]), credential)
+            failure = provider_failure(error, profile, model, credential)
             failure.retry_after = failure.retry_after or retry
             # An answer that breaks off is billed, and so may be one that the provider was about to give.
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
@@ -218,7 +273,7 @@ class OpenAIExchange:
 
         Raises `StepFailure`; `happened` means that the provider may have received the request.
         """
-        options: Any = {"headers": _headers(credential, key)}
+        options: Any = {"headers": _headers(profile, credential, key)}
         provider = self._client(profile)
         try:
             if body is None:
@@ -252,7 +307,7 @@ class OpenAIExchange:
                 max_retries=0,
                 timeout=httpx2.Timeout(None, connect=_CONNECT_S),
                 http_client=httpx2.AsyncClient(
-                    transport=_Held(profile.url),
+                    transport=_Held(profile.url, _signer(profile)),
                     # Nothing of the environment: neither a proxy nor certificates that it names.
                     trust_env=False,
                     follow_redirects=False,
@@ -261,26 +316,45 @@ class OpenAIExchange:
         return self._clients[profile.name]
 
 
-def _headers(credential: str, key: str) -> dict[str, Any]:
+def _headers(profile: Profile, credential: str, key: str) -> dict[str, Any]:
+    own = DIALECTS[profile.dialect].headers(credential)
     named = {"Idempotency-Key": key} if key else {}
-    return {"Authorization": f"Bearer {credential}" if credential else openai.Omit(), **named}
+    return {"Authorization": openai.Omit(), **own, **named}
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Create the TLS context once: reading the certificates of all authorities takes its time."""
-    return httpx2.create_ssl_context()
+def _drafted(collected: AnswerCollector, credential: str) -> str:
+    return str(redact_credential(collected.text(), credential))
+
+
+Sign = Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]
+
+
+def _signer(profile: Profile) -> Sign | None:
+    """Return the signature of the function's role, for a provider that knows it."""
+    if profile.dialect != BEDROCK:
+        return None
+    from baton.adapters.aws_signer import Signer
+
+    try:
+        return Signer(profile.region, BEDROCK)
+    except Unauthenticated as error:
+        raise StepFailure("missing_credentials", f"{profile.host}: {error}", unsent=True) from error
+
+
+_TLS: Final = httpx2.create_ssl_context()
+"""Made by the import, which runs in a thread: the certificates of all authorities take some 0.1 s."""
 
 
 class _Held(httpx2.AsyncHTTPTransport):
     """httpx2's own transport, held to one origin, to the headers that are meant, and to answers that end."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, sign: Sign | None = None) -> None:
         limits = httpx2.Limits(
             max_connections=_CONNECTIONS, max_keepalive_connections=20, keepalive_expiry=_IDLE_S
         )
-        super().__init__(verify=_tls(), trust_env=False, limits=limits)
+        super().__init__(verify=_TLS, trust_env=False, limits=limits)
         self._origin = _origin(httpx2.URL(url))
+        self._sign = sign
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _origin(request.url) != self._origin:
@@ -290,29 +364,28 @@ class _Held(httpx2.AsyncHTTPTransport):
                 del request.headers[name]
         request.headers["user-agent"] = _USER_AGENT
         request.headers["accept-encoding"] = "identity"
+        if self._sign is not None and "authorization" not in request.headers:
+            signed = self._sign(
+                request.method, str(request.url), dict(request.headers), await request.aread()
+            )
+            request.headers.update(signed)
         answer = await super().handle_async_request(request)
         if answer.headers.get("content-encoding", "identity") != "identity":
             await answer.aclose()
             raise StepFailure(
                 "invalid_response", f"{request.url.host} answers compressed, which was not asked for"
             )
-        is_chat = answer.status_code < _REDIRECTS and request.url.path.endswith(_CHAT)
-        answer.stream = _Bounded(answer.stream, request.url.host, is_chat=is_chat)
+        answer.stream = _Bounded(answer.stream, request.url.host)
         return answer
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Bounded body of an answer. Raises `StepFailure` above the bound. `is_chat`: it is read as a stream."""
+    """Bounded body of an answer. Raises `StepFailure` above the bound."""
 
-    def __init__(self, inner: Any, host: str, *, is_chat: bool) -> None:
-        self._inner, self._left, self._host, self._is_chat = inner, _MOST_BYTES, host, is_chat
+    def __init__(self, inner: Any, host: str) -> None:
+        self._inner, self._left, self._host = inner, _MOST_BYTES, host
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        parts = self._parts()
-        async for part in as_stream(parts, self._host) if self._is_chat else parts:
-            yield part
-
-    async def _parts(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
             self._left -= len(part)
             if self._left < 0:

@@ -1,0 +1,290 @@
+"""What is sent to Anthropic and Bedrock, and what comes back from them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from baton.adapters.models.profiles import Profiles
+from baton.adapters.models.requests import DIALECTS, body_of
+from baton.ports import StepFailure
+from baton.ports.models import CALLS, ToolOffer
+from examples.services.dialects import frame
+from examples.services.models import Refusal, Reply
+from tests.contract.provider_forms import sse
+from tests.kit.provider import KEY, Served, models
+from tests.kit.sentences import Says
+from tests.models.asking import a_request, ask, failure
+
+LOOK = ToolOffer(name="look", description="Looks.", parameters={"type": "object"})
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+CALL = {"id": "t1-1", "type": "function", "function": {"name": "look", "arguments": '{"at":1}'}}
+THOUGHT = {"index": 0, "type": "thinking", "thinking": "hm", "signature": "s"}
+ECHO = {"profile": "p", "message": {"reasoning_details": [THOUGHT]}, "calls": {}}
+TALK = (
+    {"role": "system", "content": "You look."},
+    {"role": "user", "content": "Where?"},
+    {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "echo": ECHO},
+    {"role": "tool", "tool_call_id": "t1-1", "content": "here"},
+    {"role": "user", "content": "And?"},
+)
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+
+
+def body(dialect: str, **fields: Any) -> dict[str, Any]:
+    profile, _ = Profiles(f"p={dialect}+https://{dialect}.example/v1", region="eu-west-1").of("m")
+    request = a_request(
+        **{"messages": TALK, "tools": (LOOK,), "most_output": 9, "temperature": 0.5, **fields}
+    )
+    return DIALECTS[dialect].body(body_of(request, "anthropic.m", profile))
+
+
+KEEP = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_a_request_to_anthropic_has_its_thinking_back_and_marks_what_is_to_be_kept() -> None:
+    assert body("anthropic") == {
+        "model": "anthropic.m",
+        "stream": True,
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
+        "system": [{"type": "text", "text": "You look.", **KEEP}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Where?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "s"},
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool_use", "id": "t1-1", "name": "look", "input": {"at": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "t1-1", "content": "here"},
+                    {"type": "text", "text": "And?", **KEEP},
+                ],
+            },
+        ],
+    }
+
+
+def test_a_request_to_bedrock_has_the_same_in_its_words() -> None:
+    mark = {"cachePoint": {"type": "default"}}
+    thought = {**ECHO, "message": {"reasoning_details": [{"index": 0, "text": "hm", "signature": "s"}]}}
+    talk = (*TALK[:2], {**TALK[2], "echo": thought}, *TALK[3:])
+    assert body("bedrock", messages=talk) == {
+        "inferenceConfig": {"maxTokens": 9, "temperature": 0.5},
+        "toolConfig": {
+            "tools": [
+                {
+                    "toolSpec": {
+                        "name": "look",
+                        "description": "Looks.",
+                        "inputSchema": {"json": {"type": "object"}},
+                    }
+                }
+            ]
+        },
+        "system": [{"text": "You look."}, mark],
+        "messages": [
+            {"role": "user", "content": [{"text": "Where?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}},
+                    {"text": "I look."},
+                    {"toolUse": {"toolUseId": "t1-1", "name": "look", "input": {"at": 1}}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"toolResult": {"toolUseId": "t1-1", "content": [{"text": "here"}]}},
+                    {"text": "And?"},
+                    mark,
+                ],
+            },
+        ],
+    }
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
+def test_a_request_without_tools_is_marked_nowhere_and_says_its_schema_in_words(dialect: str) -> None:
+    made = body(dialect, messages=(TALK[1],), tools=(), schema=SCHEMA)
+    assert "cache" not in str(made)
+    (system,) = made["system"]
+    assert '"type": "integer"' in system["text"]
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
+def test_a_conversation_goes_on_in_the_words_that_it_began_with(dialect: str) -> None:
+    one, two = body(dialect, messages=TALK[:2]), body(dialect)
+    assert str(two["messages"])[1:].startswith(str(one["messages"][0])[:40])
+    assert (two["system"], two.get("tools")) == (one["system"], one.get("tools"))
+
+
+def profile_of(dialect: str, url: str) -> str:
+    return f"p={dialect}+{url}" + ("" if dialect == "bedrock" else "/v1")
+
+
+def test_anthropic_gets_the_credential_under_its_own_name(provider: Served) -> None:
+    provider.script = lambda asked: Reply("hi")
+    (answer,) = ask(models(profile_of("anthropic", provider.url)), a_request())
+    sent = provider.asked[0].headers
+    assert (answer.text, sent["x-api-key"], sent["anthropic-version"]) == ("hi", KEY, "2023-06-01")
+    assert "authorization" not in sent
+
+
+def test_bedrock_is_asked_by_the_signature_of_the_role_or_by_a_key_of_its_own(provider: Served) -> None:
+    provider.script = lambda asked: Reply("hi")
+
+    def key_of(_: str) -> str:
+        return key
+
+    for key, begins in (("", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), (KEY, f"Bearer {KEY}")):
+        model = "eu.anthropic.claude-x-v1:0"
+        adapter = models(profile_of("bedrock", provider.url), key_of)
+        (answer,) = ask(adapter, a_request(model=model))
+        sent = provider.asked[-1].headers
+        assert (answer.text, provider.asked[-1].model) == ("hi", model)
+        assert sent["authorization"].startswith(begins)
+        assert ("/eu-central-1/bedrock/aws4_request" in sent["authorization"]) == (not key)
+
+
+FRAMES = {"content-type": "application/vnd.amazon.eventstream"}
+EVENTS: list[tuple[str, dict[str, Any]]] = [
+    ("messageStart", {"role": "assistant"}),
+    ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "h"}}}),
+    ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "m"}}}),
+    ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"signature": "s"}}}),
+    ("contentBlockStop", {"contentBlockIndex": 0}),
+    ("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"reasoningContent": {"redactedContent": "d"}}}),
+    ("contentBlockStart", {"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "a", "name": "look"}}}),
+    ("contentBlockDelta", {"contentBlockIndex": 2, "delta": {"toolUse": {"input": '{"at"'}}}),
+    ("contentBlockDelta", {"contentBlockIndex": 2, "delta": {"toolUse": {"input": ":1}"}}}),
+    ("messageStop", {"stopReason": "tool_use"}),
+    ("metadata", {"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}),
+]
+THINKS = {
+    "anthropic": sse(
+        {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "h"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "m"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "d"}},
+        {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "a", "name": "look", "input": {}}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": '{"at"'}},
+        {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": ":1}"}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
+        {"type": "message_stop"},
+        end="",
+    ),
+    "bedrock": b"".join(frame(kind, data) for kind, data in EVENTS),
+}  # fmt: skip
+BACK = {
+    "anthropic": [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "d"},
+    ],
+    "bedrock": [
+        {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}},
+        {"reasoningContent": {"redactedContent": "d"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("dialect", THINKS)
+def test_thinking_comes_back_with_the_calls_that_it_has_led_to(dialect: str, provider: Served) -> None:
+    media = FRAMES if dialect == "bedrock" else {}
+    provider.script = lambda asked: Reply(raw=THINKS[dialect], headers=media) if asked.n == 1 else Reply("hi")
+    (answer,) = ask(models(profile_of(dialect, provider.url)), a_request(tools=(LOOK,)))
+    assert (answer.finish, answer.text, answer.usage.input, answer.usage.output) == (CALLS, "", 7, 5)
+    assert [(call.id, call.name, call.arguments) for call in answer.calls] == [("a", "look", '{"at":1}')]
+    talk = ({**TALK[1]}, {**TALK[2], "echo": answer.echo}, TALK[3])
+    ask(models(profile_of(dialect, provider.url)), a_request(messages=talk, tools=(LOOK,)))
+    sent = [
+        one["block"] for one in provider.asked[-1].messages if one["role"] == "assistant" and "block" in one
+    ]
+    assert sent[:2] == BACK[dialect]
+
+
+ERRORS = [
+    ("anthropic", Refusal(400, message="prompt is too long: 9 tokens > 8 maximum", type="invalid_request_error"), "context_exceeded"),
+    ("anthropic", Refusal(529, message="Overloaded", type="overloaded_error"), "service_unavailable"),
+    ("anthropic", Refusal(401, message="invalid x-api-key", type="authentication_error"), "unauthorized"),
+    ("bedrock", Refusal(400, "ValidationException", "Input is too long for requested model."), "context_exceeded"),
+    ("bedrock", Refusal(400, "ValidationException", "The provided model identifier is invalid."), "model_unavailable"),
+    ("bedrock", Refusal(403, "AccessDeniedException", "You don't have access to the model."), "forbidden"),
+    ("bedrock", Refusal(404, "ResourceNotFoundException", "This model version has reached its end."), "model_unavailable"),
+    ("bedrock", Refusal(408, "ModelTimeoutException", "Too slow."), "timeout"),
+    ("bedrock", Refusal(429, "ThrottlingException", "Too many tokens, please wait before trying again."), "rate_limited"),
+    ("bedrock", Refusal(503, "ServiceUnavailableException", "Later."), "service_unavailable"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "refusal", "code"), ERRORS)
+def test_a_refusal_of_a_dialect_has_the_code_of_the_matrix(
+    dialect: str, refusal: Refusal, code: str, provider: Served
+) -> None:
+    provider.script = lambda asked: refusal
+    found = failure(models(profile_of(dialect, provider.url)))
+    assert (found.code, bool(found.happened), len(provider.asked)) == (code, False, 1), str(found)
+
+
+def test_what_an_operator_can_do_about_bedrock_is_said(provider: Served, says: Says) -> None:
+    for refusal in (ERRORS[4][1], ERRORS[5][1]):
+        provider.script = lambda asked, one=refusal: one  # type: ignore[misc]  # bound here
+        says(failure(models(profile_of("bedrock", provider.url))).message)
+
+
+def test_an_error_between_the_frames_is_that_error_and_is_billed(provider: Served) -> None:
+    raw = frame("messageStart", {"role": "assistant"}) + frame(
+        "throttlingException", {"message": "Slow down."}, is_error=True
+    )
+    for body_, code in ((raw, "rate_limited"), (raw[:-3] + b"abc", "invalid_response")):
+        provider.script = lambda asked, one=body_: Reply(raw=one, headers=FRAMES)  # type: ignore[misc]  # bound here
+        found = failure(models(profile_of("bedrock", provider.url)))
+        assert (found.code, found.happened) == (code, True), str(found)
+
+
+def test_an_error_in_a_stream_of_anthropic_is_that_error(provider: Served) -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    provider.script = lambda asked: Reply(raw=sse(error, end=""))
+    found = failure(models(profile_of("anthropic", provider.url)))
+    assert (found.code, bool(found.happened)) == ("service_unavailable", False)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
+def test_a_request_in_the_background_is_not_sent_where_there_is_none(
+    dialect: str, provider: Served, says: Says
+) -> None:
+    with pytest.raises(StepFailure) as caught:
+        asyncio.run(models(profile_of(dialect, provider.url)).submit(a_request(token="t")))
+    assert (caught.value.code, provider.asked) == ("model_unavailable", [])
+    says(caught.value.message)
+
+
+def test_a_server_that_keeps_nothing_is_asked_without_marks(provider: Served) -> None:
+    provider.script = lambda asked: (
+        Refusal(403, "AccessDeniedException", "Your request did not allow prompt caching: unsupported model.")
+        if "cachePoint" in str(asked.body)
+        else Reply("hi")
+    )
+    (answer,) = ask(
+        models(profile_of("bedrock", provider.url)),
+        a_request(model="anthropic.old", messages=TALK, tools=(LOOK,)),
+    )
+    assert (answer.text, len(provider.asked)) == ("hi", 2)
