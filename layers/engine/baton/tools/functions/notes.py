@@ -65,7 +65,7 @@ def _caught_notes(functions: Sequence[Any], tools: Sequence[Tool]) -> Iterator[s
     trees = [ast.parse(text or "") for text in dict.fromkeys(texts)]
     said = {one for tree in trees for one in _constants(tree, _compares(tree))}
     raised, known = "\n".join(said), {one for one in said if one.isidentifier()}
-    declared = {code for tool in tools for code, _ in (*tool.shared.values(), *tool.raises.values())}
+    declared = {code for tool in tools for code, _ in tool.codes.values()}
     for function in functions:
         for line, code in _compared(function):
             if code not in CODES and code not in declared and code not in raised:
@@ -116,7 +116,7 @@ def code_notes(graph: Graph, registry: Mapping[str, Tool]) -> Iterator[str]:
         tools = [registry[one] for one in (node.tool, *(way.tool for way in node.ways)) if one in registry]
         if not codes or not tools:
             continue
-        declared = {code for tool in tools for code, _ in (*tool.shared.values(), *tool.raises.values())}
+        declared = {code for tool in tools for code, _ in tool.codes.values()}
         texts = [text for tool in tools for text in _sources(tool)]
         for code in codes:
             if code not in declared and None not in texts and not any(code in text for text in texts if text):
