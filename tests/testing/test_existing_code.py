@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
+
 import pytest
+from pydantic import BaseModel
 
 from baton import StepFailure, WorkflowContext, raises, tool, workflow
 from baton.testing import run
@@ -158,3 +162,28 @@ def test_what_an_instance_of_its_class_would_have_is_missed_with_what_it_has(say
 
     tool("existing.reserve", registry=registry, raises=CODES)(reserve)
     says(run(looks, tools=registry).error)
+
+
+class Address(BaseModel):
+    city: str
+
+
+@dataclass
+class Order:
+    id: str
+    cents: Decimal
+    to: Address
+
+
+@workflow("ordered", registry=REGISTRY)
+async def ordered(order: Order, context: WorkflowContext) -> str:
+    paid = await context.signal("paid", schema=Order)
+    return f"{order.id} {order.cents} {order.to.city} {paid == order}"
+
+
+def test_dataclasses_and_models_are_an_input_and_a_payload_as_they_are() -> None:
+    order = Order("o1", Decimal("1.50"), Address(city="Ulm"))
+    result = run(ordered, {"order": order}, tools=REGISTRY, signals={"paid": order})
+    assert result.output == "o1 1.50 Ulm True"
+    with pytest.raises(ValueError, match="the input is not JSON"):
+        run(ordered, {"order": object()}, tools=REGISTRY)
