@@ -111,8 +111,8 @@ def test_a_name_in_an_application_that_does_not_load_says_why(
     says(result.stderr)
 
 
-def test_a_name_without_an_application_is_that_of_a_file(baton: Baton) -> None:
-    assert "there is no file hello" in baton("check", "--app", "not_there", "hello").stderr
+def test_a_name_without_an_application_is_that_of_a_file(baton: Baton, says: Says) -> None:
+    says(baton("check", "--app", "not_there", "hello").stderr)
 
 
 def test_a_module_of_the_application_itself_is_no_package_to_install(baton: Baton, tmp_path: Path) -> None:

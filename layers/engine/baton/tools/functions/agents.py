@@ -35,7 +35,9 @@ def shape_of(schema: Any) -> tuple[Any, Read | None]:
 @cache
 def _of_type(schema: Any) -> tuple[dict[str, Any], Read]:
     adapter = TypeAdapter[Any](schema)
-    return adapter.json_schema(schema_generator=JsonSchemas), lambda value: adapter.validate_json(_encode(value))
+    return adapter.json_schema(schema_generator=JsonSchemas), lambda value: adapter.validate_json(
+        _encode(value)
+    )
 
 
 class Agent(Generic[T]):
