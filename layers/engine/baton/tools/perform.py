@@ -206,7 +206,7 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
         if type(error.status) is int and error.status:
             found = msgspec.structs.replace(found, status=error.status)
     else:
-        known = {**tool.shared, **tool.raises}
+        known = tool.codes
         code, kind = next((known[one] for one in type(error).__mro__ if one in known), ("", ""))
     if not isinstance(error, StepFailure) and not found.status and not kind:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
