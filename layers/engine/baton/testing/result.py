@@ -17,7 +17,7 @@ from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.explain import place_text, rounds_of
+from baton.core.read.explain import child_of, place_text, rounds_of
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
 from baton.core.read.story import Story
 from baton.testing.operations import is_label
@@ -262,9 +262,10 @@ class Result:
     child in such a state. `output` is None unless the saga completed. `error` is `code: message` of a failure
     (also of one that a question is about), or the reason for parking. `took_s` is in seconds of virtual time.
     `view` and `entries` are the answers of `GET /sagas/{id}` and `GET /sagas/{id}/events`. `children`
-    contains the views of its children and their descendants, `inner` their turns. `way` contains the nodes that did something, in
-    order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not run. The operations of
-    a function are in `steps`, `way` and `undone` by their labels, such as `notify[3]/send`.
+    contains the views of its children and their descendants, `inner` their turns. `way` contains the nodes
+    that did something, in order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not
+    run. The operations of a function are in `steps`, `way` and `undone` by their labels, such as
+    `notify[3]/send`.
     """
 
     saga: str
@@ -365,7 +366,10 @@ class Result:
         """
         for slot, label in operations_of(self.story).items():
             if label == node:
-                return [*self.asked.get(slot, ()), *_all(self.inner.get(self._child_at(slot), {}))]
+                return [
+                    *self.asked.get(slot, ()),
+                    *_all(self.inner.get(str(child_of(self.story.places[slot])), {})),
+                ]
         found = [turn for its in self.inner.values() for turn in turns_at(its, node)]
         if found and Slot.parse(node).node not in self.story.program.nodes:
             return found
@@ -409,18 +413,6 @@ class Result:
             for ask in self.questions
         ]
         return "\n".join(lines) + ">"
-
-    def _child_at(self, slot: str) -> str:
-        """Return the last child of an operation, empty if it has none."""
-        events = [event for entry in self.entries for event in entry["events"]]
-        return next(
-            (
-                one["child"]
-                for one in reversed(events)
-                if one["kind"] == "child_opened" and _slot(one) == slot
-            ),
-            "",
-        )
 
     def _earlier(self, step: Step) -> list[str]:
         """Return a line for each different failure of attempts of a step before its last one."""

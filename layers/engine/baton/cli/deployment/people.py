@@ -64,8 +64,8 @@ def answer(
     About a failed step: retry, use (an output in its place) or fail. To a question of a node: approve or
     reject, submit (--data), done, or one of the choices that it offers.
 
-    ASK is the question's id, as shown by `baton show`; it can be omitted while only one question is open, in the
-    saga or, if it asks nothing itself, in its children.
+    ASK is the question's id, as shown by `baton show`; it can be omitted while only one question is open, in
+    the saga or, if it asks nothing itself, in its children.
     Without an open question, the one that was answered last is meant: the same answer again changes nothing.
     `baton show` also lists the possible answers, who may answer, and which arguments --with may change.
     """
