@@ -129,3 +129,15 @@ def test_each_unit_of_its_work_is_a_line_below_its_round(api: FakeApi, baton: Ba
 def test_a_step_under_way_says_how_many_units_of_its_work_are_recorded(says: Says) -> None:
     active = {"node": "settle", "state": "ready", "units": 3}
     says(waits({"id": "s1", "status": "running", "active": [active]}, 0)[0])
+
+
+def test_a_child_of_a_step_is_named_with_the_command_that_shows_it(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
+    open_one = {"node": "ask", "iteration": [], "state": "child", "text": "`ask` waits", "child": "s1.b"}
+    api.on("GET /sagas/s1/explain", (200, page(step(2, "desk", child="s1.a", text="desk"), open=[open_one])))
+    says(baton("explain", "s1").stdout.splitlines())
+    run = {"node": "desk", "iteration": [], "attempt": 0, "outcome": "open", "version": None, "at": None}
+    run |= {"tool": "", "input": 1, "output": None, "large_output": None, "error": None, "child": "s1.a"}
+    api.on("GET /sagas/s1/steps", (200, {"steps": [run], "next": None}))
+    says(baton("steps", "s1").stdout.splitlines())

@@ -141,6 +141,35 @@ def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton, says
     says(baton("answer", "s1", "retry").stderr)
 
 
+def waiting_for(saga: str, *children: str) -> tuple[int, Any]:
+    active = [{"node": "w", "state": "child", "saga": child} for child in children]
+    return 200, {"id": saga, "status": "waiting", "questions": [], "active": active}
+
+
+def test_an_answer_to_a_saga_that_asks_nothing_goes_to_the_only_question_below_it(
+    api: FakeApi, baton: Baton
+) -> None:
+    api.on("GET /sagas/s1", waiting_for("s1", "s1.a"))
+    api.on("GET /sagas/s1.a", waiting_for("s1.a", "s1.a.b"))
+    api.on("GET /sagas/s1.a.b", asking("0.pay.3"))
+    for command in ("answer", "claim", "remind"):
+        api.on(f"POST /sagas/s1.a.b/{command}", (202, ACCEPTED[1] | {"id": "s1.a.b"}))
+        result = baton(command, "s1", *(["approve"] if command == "answer" else []))
+        assert (result.exit_code, result.stdout.split()[0]) == (0, "s1.a.b")
+        assert api.of("POST", f"/sagas/s1.a.b/{command}")[0].json["ask"] == "0.pay.3"
+
+
+def test_of_several_questions_below_a_saga_each_is_named_with_its_child(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
+    api.on("GET /sagas/s1", waiting_for("s1", "s1.a", "s1.b"))
+    api.on("GET /sagas/s1.a", asking("0.pay.3"))
+    api.on("GET /sagas/s1.b", asking("0.w#1"))
+    result = baton("answer", "s1", "approve")
+    assert result.exit_code == 2
+    says(result.stderr)
+
+
 def test_show_says_how_to_answer(api: FakeApi, baton: Baton, says: Says) -> None:
     api.on("GET /sagas/s1", asking("0.book.1"))
     result = baton("show", "s1")

@@ -166,3 +166,17 @@ async def test_past_answers_of_people_are_a_list() -> None:
 async def test_answers_are_listed_by_saga(says: Says) -> None:
     with says.raised(UserError):
         await world_of_flaky_tools().queries().questions(answered="true")
+
+
+async def test_the_attempt_of_a_child_names_its_saga() -> None:
+    world = world_of_flaky_tools()
+    text = "name: p\nnodes: {c: {graph: c}}\ngraphs: {c: {nodes: {w: {wait: {for: 1s}}}}}\n"
+    saga = await start(world, text, {}, "p")
+    await asyncio.sleep(0.5)
+    (before,) = (await world.queries().steps(saga, 0, 10))["steps"]
+    await world.settle()
+    (after,) = (await world.queries().steps(saga, 0, 10))["steps"]
+    assert [(one["outcome"], one["child"]) for one in (before, after)] == [
+        ("open", f"{saga}.0.c"),
+        ("succeeded", f"{saga}.0.c"),
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from baton import Agent, WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
-from baton.errors import InvalidDefinition
+from baton.errors import InvalidDefinition, NotFound
 from baton.testing import call, run
 from baton.testing.result import Result
 from baton.tools.define import Registry, ToolError
@@ -176,3 +176,43 @@ def test_two_agents_of_one_name_are_refused(says: Says) -> None:
 
     with says.raised(ToolError):
         document_of(registry["asks"])
+
+
+@workflow("asks", registry=REGISTRY)
+async def asks(text: str, context: WorkflowContext) -> list[Any]:
+    first = await context.agent(seats, text)
+    return [first, await context.agent(seats, "again"), await context.model("gpt-5-mini", text, name="reply")]
+
+
+def test_the_turns_of_a_function_s_agent_are_found_by_its_name() -> None:
+    script = {"seats": [[call("desk.book", seat=3)], "seat 3", "none"], "reply": ["hi"]}
+    result = run(asks, {"text": "a seat"}, tools=REGISTRY, models=script)
+    first, answered = result.turns("seats")
+    assert ([made.arguments for made in first.calls], answered.answer) == ([{"seat": 3}], "seat 3")
+    assert [turn.answer for turn in result.turns("seats#2")] == ["none"]
+    assert [turn.answer for turn in result.turns("reply")] == ["hi"]
+    assert [result.attempts(name) for name in ("seats", "seats#2", "reply")] == [2, 1, 1]
+    assert result.tokens == sum(
+        turn.tokens for name in ("seats", "seats#2", "reply") for turn in result.turns(name)
+    )
+    assert [(child["input"], child["result"]) for child in result.children] == [
+        ({"prompt": "a seat"}, "seat 3"),
+        ({"prompt": "again"}, "none"),
+    ]
+    assert "\n    turn 1: desk.book(seat=3) = {'seat': 3}\n" in repr(result)
+
+
+@workflow("asks-many", registry=REGISTRY)
+async def asks_many(text: str, context: WorkflowContext) -> list[Any]:
+    async def one(seat: int) -> str:
+        return await context.agent(seats, f"{text} {seat}", name="find")
+
+    return await context.map(one, [1, 2])
+
+
+def test_the_turns_of_agents_in_a_map_are_found_together_by_the_agent_s_name() -> None:
+    result = run(asks_many, {"text": "seat"}, tools=REGISTRY, models={"seats": lambda asked: "found"})
+    assert (len(result.turns("seats")), result.attempts("seats")) == (2, 2)
+    assert len(result.turns("one[1]/find")) == 1
+    with pytest.raises(NotFound, match="no node `seat`"):
+        result.turns("seat")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from baton import Agent, WorkflowContext, workflow
 from baton.builder import Workflow
 from baton.errors import InvalidInput
-from baton.testing import Result, Unanswered, run
+from baton.testing import Result, Unanswered, call, run
 from baton.tools.define import Registry, tool
 from tests.kit.sentences import Says
 
@@ -103,3 +104,66 @@ def test_a_tool_that_asks_first_is_answered_by_its_node(says: Says) -> None:
     plain = Workflow("p")
     plain.task("clean", "wipe", with_={"name": "x"}, requires_approval=True)
     assert plain.document()["nodes"]["clean"]["requires_approval"] is True
+
+
+DESK = Registry()
+APPROVAL = {"to": {"group": "support"}, "title": "Pay it back?", "expires": "2h"}
+
+
+@tool("refund", registry=DESK, requires_approval=APPROVAL)
+def refund(order: str) -> str:
+    """Pay an order back."""
+    return f"paid back {order}"
+
+
+desk = Agent("desk", model="gpt-5-mini", instructions="Help.", tools=[refund])
+
+
+@workflow("desk", registry=DESK)
+async def by_agent(order: str, context: WorkflowContext) -> str:
+    return await context.agent(desk, order)
+
+
+@workflow("plain-desk", registry=DESK)
+async def by_function(order: str, context: WorkflowContext) -> str:
+    return await context.step(refund, order)
+
+
+NODE = """\
+name: d
+nodes: {pay: {tool: refund, with: {order: "${input.order}"}%s}}
+output: ${ctx.pay.output}
+"""
+SCRIPT = {"desk": [call("refund", order="7"), "done"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "asks", "models"),
+    [(by_agent, "desk", SCRIPT), (by_function, "refund", {}), (NODE % "", "pay", {})],
+)
+def test_the_tool_says_who_approves_its_calls_wherever_they_come_from(
+    source: Any, asks: str, models: dict[str, Any]
+) -> None:
+    with pytest.raises(Unanswered) as unanswered:
+        run(source, {"order": "7"}, tools=DESK, models=models)
+    (question,) = unanswered.value.result.questions
+    assert (question["title"], question["for"][0]) == ("Pay it back?", {"kind": "group", "name": "support"})
+    result = run(source, {"order": "7"}, tools=DESK, models=models, answers={asks: None})
+    assert 7_200 <= result.took_s < 7_300
+
+
+@pytest.mark.parametrize(
+    ("said", "title", "kind", "took_s"),
+    [
+        (", requires_approval: {to: {role: operate}, expires: 1h}", "Pay it back?", "role", 3_600),
+        (", requires_approval: {to: starter, title: Really?}", "Really?", "user", 7_200),
+    ],
+)
+def test_a_node_says_more_of_the_approval_than_its_tool(
+    said: str, title: str, kind: str, took_s: int
+) -> None:
+    with pytest.raises(Unanswered) as unanswered:
+        run(NODE % said, {"order": "7"}, tools=DESK)
+    (question,) = unanswered.value.result.questions
+    assert (question["title"], question["for"][0]["kind"]) == (title, kind)
+    assert took_s <= run(NODE % said, {"order": "7"}, tools=DESK, answers={"pay": None}).took_s < took_s + 99

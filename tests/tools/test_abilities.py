@@ -284,10 +284,28 @@ def test_what_a_tool_says_of_its_risk_is_kept() -> None:
     assert not declared(buy).may_ask
 
 
+def test_an_approval_of_a_tool_has_the_fields_of_a_document() -> None:
+    steps = [{"after": "1h", "hand_on": {"role": "operate"}}, {"after": "2h", "decide": "reject"}]
+    spec = declared(buy, requires_approval={"to": {"group": "support"}, "expires": "3h", "escalate": steps})
+    assert (spec.requires_approval, spec.may_ask) == (True, True)
+    assert spec.approval is not None
+    assert (spec.approval.says["to"], spec.approval.expires_ms) == ({"group": "support"}, 10_800_000)
+    risky = declared(buy, risk=Risk(action="booking"), requires_approval={"always": False, "title": "Buy?"})
+    assert (risky.requires_approval, risky.may_ask) == (False, True)
+
+
 @pytest.mark.parametrize(
     "said",
     [
         {"requires_approval": 1},
+        {"requires_approval": {"tto": "starter"}},
+        {"requires_approval": {"too": {"group": "support"}}},
+        {"requires_approval": {"to": {"team": "support"}}},
+        {"requires_approval": {"expires": "soon"}},
+        {"requires_approval": {"title": "Pay ${input.amount}?"}},
+        {"requires_approval": {"always": False}},
+        {"requires_approval": {"escalate": [{"after": "1h", "decide": "approve"}]}},
+        {"requires_approval": {"expires": "1h", "escalate": [{"after": "2h", "remind": True}]}},
         {"risk": "high"},
         {"risk": Risk(action="booking"), "effect": "pure"},
         {"risk": Risk(action="paymnt")},

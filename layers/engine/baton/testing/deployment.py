@@ -23,6 +23,7 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
+from baton.core.log.events import Entry
 from baton.core.log.questions import OPERATORS, Answer, open_questions, unclosed_questions
 from baton.core.log.slots import Slot
 from baton.core.log.state import State, status_of
@@ -32,7 +33,7 @@ from baton.core.read.views import entry_view, saga_view
 from baton.errors import CallbackOver, NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, SagaRef, StepContext, StepFailure, Wake, Watch
 from baton.runtime.engine.parts import Engine
-from baton.runtime.engine.request import Caller, Request
+from baton.runtime.engine.request import Caller, Opened, Request
 from baton.runtime.invocation.context import Invocation, inline
 from baton.runtime.invocation.watch import Metrics, to_log
 from baton.runtime.people.links import Holder, token_for
@@ -45,7 +46,7 @@ from baton.testing.loop import Blockers, CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
 from baton.testing.operations import FunctionNodes
 from baton.testing.outside import CANCEL, Handovers, Plans, Post, TimedSignal, services
-from baton.testing.result import Result, make_result
+from baton.testing.result import Result, make_result, turns_of
 from baton.tools.define import NODE_KINDS, Registry
 from baton.tools.functions import ApplicationFunctions
 from baton.tools.perform import ToolPerformer
@@ -259,21 +260,30 @@ class Deployment:
     async def result(self, saga: str) -> Result:
         """Return the result of a saga."""
         opened = await self._request().open(saga)
-        branches = range(opened.history.state.lineage.branch + 1)
-        records = [
-            record for branch in branches for record in self._log.read_tail(opened.head.ref, branch, 0)
-        ]
-        entries = [decode_entry(record.data) for record in records]
         state, program = opened.history.state, opened.program
-        views = [entry_view(entry) for entry in entries]
-        children = [await self._view(head.ref.id) for head in self._log.heads() if head.ref.id != saga]
+        entries = self._entries(opened)
+        children = [
+            await self._request().open(head.ref.id) for head in self._log.heads() if head.ref.id != saga
+        ]
         return make_result(
-            msgspec.to_builtins(saga_view(state, program, self._engine.tools)),
-            children,
-            views,
+            self._view(opened),
+            [self._view(child) for child in children],
+            [entry_view(entry) for entry in entries],
             read_story(program, state, entries),
+            {
+                child.head.ref.id: turns_of([entry_view(one) for one in self._entries(child)], self._content)
+                for child in children
+            },
             self._content,
         )
+
+    def _entries(self, opened: Opened) -> list[Entry]:
+        branches = range(opened.history.state.lineage.branch + 1)
+        return [
+            decode_entry(record.data)
+            for branch in branches
+            for record in self._log.read_tail(opened.head.ref, branch, 0)
+        ]
 
     # -- roles
 
@@ -412,12 +422,11 @@ class Deployment:
                 found.append((head, state, opened.program))
         return found
 
-    async def _view(self, saga: str) -> Mapping[str, Any]:
-        opened = await self._request().open(saga)
+    def _view(self, opened: Opened) -> Mapping[str, Any]:
         view: dict[str, Any] = msgspec.to_builtins(
             saga_view(opened.history.state, opened.program, self._engine.tools)
         )
-        return view
+        return view | {name: self._content(view[name]) for name in ("input", "result")}
 
     def _content(self, value: Any) -> Any:
         """Return the content of a value of the log, wherever it is stored."""

@@ -17,7 +17,7 @@ from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import FINISHED, UNKNOWN_OUTCOME
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.explain import place_text, rounds_of
+from baton.core.read.explain import child_of, place_text, rounds_of
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
 from baton.core.read.story import Story
 from baton.testing.operations import is_label
@@ -117,7 +117,8 @@ def turns_of(
     found: dict[str, list[Turn]] = {}
     for slot in ends:
         if slot in asked:
-            turns = found.setdefault(slot.partition("#")[0], [])
+            _, _, item = slot.partition("#")
+            turns = found.setdefault(slot if item and not _is_part(item) else slot.partition("#")[0], [])
             turns.append(_turn(len(turns) + 1, slot, ends, calls.get(slot, ())))
     return found
 
@@ -125,6 +126,10 @@ def turns_of(
 def turns_at(turns: Mapping[str, Sequence[Turn]], place: str) -> list[Turn]:
     """Return the turns of a node, in all its rounds, or of one round, `NODE@ROUND`."""
     return [turn for slot, its in turns.items() if place in (slot, Slot.parse(slot).node) for turn in its]
+
+
+def _all(turns: Mapping[str, Sequence[Turn]]) -> list[Turn]:
+    return [turn for its in turns.values() for turn in its]
 
 
 def item_in(event: Mapping[str, Any]) -> str:
@@ -140,13 +145,13 @@ def _asks(event: Mapping[str, Any]) -> str:
     """Return the slot of an attempt that asks a model, empty for other events."""
     if event["kind"] not in _ENDS:
         return ""
-    item = item_in(event)
-    is_one = (
-        is_turn(item) or item == PLAN
-        if item
-        else MODEL in (event.get("tool"), event.get("failure", {}).get("tool"))
-    )
+    is_one = _is_part(item_in(event)) or MODEL in (event.get("tool"), event.get("failure", {}).get("tool"))
     return _slot(event) if is_one else ""
+
+
+def _is_part(item: str) -> bool:
+    """Return true for the requests of an agent and for plans. A request of a function is an operation."""
+    return is_turn(item) or item == PLAN
 
 
 def _end(end: _Ends, event: Mapping[str, Any], content: Callable[[Any], Any]) -> None:
@@ -167,7 +172,7 @@ def _spend(end: _Ends, event: Mapping[str, Any]) -> None:
 def _turn(number: int, slot: str, ends: Mapping[str, _Ends], called: Sequence[Mapping[str, Any]]) -> Turn:
     end = ends[slot]
     said: Any = end.output
-    if "#" in slot and said is not None:
+    if _is_part(slot.partition("#")[2]) and said is not None:
         said = said.get("data", said)  # a plan is all of it
     made: dict[str, Call] = {}
     for one in called:
@@ -257,9 +262,10 @@ class Result:
     child in such a state. `output` is None unless the saga completed. `error` is `code: message` of a failure
     (also of one that a question is about), or the reason for parking. `took_s` is in seconds of virtual time.
     `view` and `entries` are the answers of `GET /sagas/{id}` and `GET /sagas/{id}/events`. `children`
-    contains the views of its children and their descendants. `way` contains the nodes that did something, in
-    order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not run. The operations of
-    a function are in `steps`, `way` and `undone` by their labels, such as `notify[3]/send`.
+    contains the views of its children and their descendants, `inner` their turns. `way` contains the nodes
+    that did something, in order, a round of a loop as `NODE@ROUND`. `why` explains why a node ran or did not
+    run. The operations of a function are in `steps`, `way` and `undone` by their labels, such as
+    `notify[3]/send`.
     """
 
     saga: str
@@ -274,6 +280,7 @@ class Result:
     entries: Sequence[Mapping[str, Any]] = field(repr=False)
     story: Story = field(repr=False, compare=False)
     asked: Mapping[str, Sequence[Turn]] = field(repr=False)
+    inner: Mapping[str, Mapping[str, Sequence[Turn]]] = field(repr=False)
 
     @property
     def spent_usd(self) -> float:
@@ -283,7 +290,7 @@ class Result:
     @property
     def tokens(self) -> int:
         """Number of tokens that its models have read and written."""
-        return sum(turn.tokens for turns in self.asked.values() for turn in turns)
+        return sum(turn.tokens for its in (self.asked, *self.inner.values()) for turn in _all(its))
 
     @property
     def way(self) -> list[str]:
@@ -331,7 +338,7 @@ class Result:
 
     def attempts(self, node: str) -> int:
         """Return the number of ended attempts of a node, in all its rounds or in one, `NODE@ROUND`; for an
-        agent, of requests; of one operation of a function.
+        agent, of requests, those of a child too; of one operation of a function.
 
         Raises `NotFound` for an unknown node.
         """
@@ -344,17 +351,28 @@ class Result:
                     if slot in operations or _is_of_node(event):
                         slot = operations.get(slot, slot)
                         most[slot] = max(most.get(slot, 0), event["attempt"])
-        if node in operations.values():
-            return most.get(node, 0)
-        rounds_of(self.story, Slot.parse(node).node, 0)
+        if node in operations.values() and node in most:
+            return most[node]
+        if node in operations.values() or Slot.parse(node).node not in self.story.program.nodes:
+            return sum(turn.attempts for turn in self.turns(node))
         most = {slot: count for slot, count in most.items() if slot not in operations.values()}
         return sum(count for slot, count in most.items() if node in (owner_of(slot), Slot.parse(slot).node))
 
     def turns(self, node: str) -> list[Turn]:
         """Return the turns of an agent, or the requests of a `model` node.
 
-        They are those of all its rounds or of one, `NODE@ROUND`. Raises `NotFound` for an unknown node.
+        They are those of all its rounds or of one, `NODE@ROUND`; those of an operation of a function; or, in
+        order, those of the nodes of this name in its children. Raises `NotFound` for an unknown node.
         """
+        for slot, label in operations_of(self.story).items():
+            if label == node:
+                return [
+                    *self.asked.get(slot, ()),
+                    *_all(self.inner.get(str(child_of(self.story.places[slot])), {})),
+                ]
+        found = [turn for its in self.inner.values() for turn in turns_at(its, node)]
+        if found and Slot.parse(node).node not in self.story.program.nodes:
+            return found
         rounds_of(self.story, Slot.parse(node).node, 0)
         return turns_at(self.asked, node)
 
@@ -388,6 +406,7 @@ class Result:
             lines.append(
                 f"  child {child['id']}, {child['workflow']}: {child['status']}{_why(_error(child, ()))}"
             )
+            lines += [f"    {turn}" for turn in _all(self.inner.get(child["id"], {}))]
             lines += [f"  {line}" for line in _waits(child)]
         lines += [
             f"  {place_of_question(self, ask)} asks ({', '.join(ask['options'])}): {ask['title'] or ask['message']}"
@@ -444,6 +463,7 @@ def make_result(
     children: Sequence[Mapping[str, Any]],
     entries: Sequence[Mapping[str, Any]],
     story: Story,
+    inner: Mapping[str, Mapping[str, Sequence[Turn]]],
     content: Callable[[Any], Any],
 ) -> Result:
     """Return the result of a saga from its views. `content` returns the content of a logged value."""
@@ -460,7 +480,7 @@ def make_result(
         saga=view["id"],
         workflow=view["workflow"],
         status=view["status"],
-        output=content(view["result"]),
+        output=view["result"],
         error=_error(view, children),
         steps=steps,
         took_s=_seconds(began, str(entries[-1]["at"])),
@@ -469,6 +489,7 @@ def make_result(
         entries=entries,
         story=story,
         asked=turns_of(entries, content),
+        inner=inner,
     )
 
 

@@ -19,10 +19,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from baton.core.effects.keys import SAGA, KeyRule, check_rule
 from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
-from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Merits
+from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Approval, Merits
 from baton.core.expressions import nearest
 from baton.core.failures.alternatives import kinds_of
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
+from baton.core.log.questions import APPROVE, REJECT
 from baton.core.money import amount_of, micro_dollars
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
@@ -49,7 +50,7 @@ class Abilities:
     fallbacks: Mapping[str, Sequence[Any]] | None
     context: str
     repeatable: bool = False
-    requires_approval: bool = False
+    requires_approval: bool | Mapping[str, Any] = False
     risk: Risk | None = None
     undo: str = ""
     breaker: str = ""
@@ -79,8 +80,8 @@ class Abilities:
             "for_tools": _for_tools(self.for_tools, name, carries_out),
             "fallbacks": _fallbacks(self.fallbacks, takes, hints),
             "context": _context(self.context, schema, takes),
-            "requires_approval": _flag("requires_approval", self.requires_approval),
-            "risk": _risk(self.risk, effect, takes),
+            "risk": (risk := _risk(self.risk, effect, takes)),
+            **_approval(self.requires_approval, risk),
             "undo": _undo(self.undo, effect),
             "breaker": _breaker(self.breaker, takes),
             "in_doubt": _in_doubt(self.in_doubt, self.undo),
@@ -197,6 +198,51 @@ def _flag(field: str, said: Any) -> bool:
     if not isinstance(said, bool):
         raise ValueError(f"{field}: write `True`, or leave it out")
     return said
+
+
+def _approval(said: Any, risk: Risk | None) -> dict[str, Any]:
+    """Return the fields for approvals: of `True`, or of what a node of a document has there."""
+    if isinstance(said, bool):
+        return {"requires_approval": said}
+    if not isinstance(said, Mapping):
+        text = 'write `True`, or a mapping such as `{"to": {"group": "support"}, "expires": "2h"}`'
+        raise ValueError(f"requires_approval: {text}; or leave it out")
+    from baton.core.documents.parts.people import ApprovalModel, escalation_problems  # models of documents
+
+    try:
+        model = ApprovalModel.model_validate(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(("requires_approval", *map(str, first["loc"])))
+        if first["type"] == "extra_forbidden":
+            known = [*ApprovalModel.model_fields] if len(first["loc"]) == 1 else ()
+            raise ValueError(
+                _told(f"{place}: there is no such field", nearest(str(first["loc"][-1]), known))
+            ) from error
+        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
+    if not model.always and risk is None:
+        raise ValueError("requires_approval.always: with `False` it needs a `risk`, or nothing is ever asked")
+    steps = model.escalate or ()
+    refused = {APPROVE: ("only a person approves a call", f"write `{REJECT}`, or `hand_on`")}
+    answers, expiry = (APPROVE, REJECT), "see `expires`, 24h by default"
+    for problem in (
+        escalation_problems(
+            "escalate", steps, answers=answers, refused=refused, expires=model.expires, expiry=expiry
+        )
+        if steps
+        else ()
+    ):
+        place = problem.path.replace("/", ".")
+        raise ValueError(_told(f"requires_approval.{place}: {problem.message}", problem.suggestion))
+    says = model.said()
+    if "${" in json.dumps(says):
+        raise ValueError(
+            "requires_approval: a tool has no values for `${…}`; the question shows the arguments"
+        )
+    return {
+        "requires_approval": model.always,
+        "approval": Approval(says=says or None, expires_ms=model.expires_ms),
+    }
 
 
 def _risk(risk: Any, effect: str, takes: Mapping[str, Any]) -> Risk | None:

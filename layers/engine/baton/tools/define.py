@@ -228,7 +228,7 @@ def tool(
     fallbacks: Mapping[str, Sequence[Any]] | None = None,
     context: str = "",
     repeatable: bool = False,
-    requires_approval: bool = False,
+    requires_approval: bool | Mapping[str, Any] = False,
     risk: Risk | None = None,
     undo: str = "",
     breaker: str = "",
@@ -255,8 +255,10 @@ def tool(
     repeatable: an agent that calls it again with equal arguments has it called again, under another key.
     Without it, the agent is told the result of the first call.
 
-    requires_approval: a person approves every call first. risk: what it does, and which arguments are amount,
-    currency and party; by the rules of the document, calls of high and critical risk are approved first.
+    requires_approval: a person approves every call first; or a mapping, the approval of a node in a document,
+    such as `{"to": {"group": "support"}, "title": "Pay it back?", "expires": "2h"}`. risk: what it does, and
+    which arguments are amount, currency and party; by the rules of the document, calls of high and critical
+    risk are approved first.
 
     undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of
     the same name of what this tool returned, else the argument of the same name; `output` and `input` get the

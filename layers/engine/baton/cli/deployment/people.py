@@ -6,6 +6,7 @@ Commands that control a saga without questions are in steering.py.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +64,8 @@ def answer(
     About a failed step: retry, use (an output in its place) or fail. To a question of a node: approve or
     reject, submit (--data), done, or one of the choices that it offers.
 
-    ASK is the question's id, as shown by `baton show`; it can be omitted while only one question is open.
+    ASK is the question's id, as shown by `baton show`; it can be omitted while only one question is open, in
+    the saga or, if it asks nothing itself, in its children.
     Without an open question, the one that was answered last is meant: the same answer again changes nothing.
     `baton show` also lists the possible answers, who may answer, and which arguments --with may change.
     """
@@ -85,8 +87,8 @@ def answer(
         body["comment"] = comment
 
     async def run(api: Api) -> dict[str, Any]:
-        body["ask"] = ask or await _only_question(api, saga, or_answered=True)
-        return await api.answer(saga, body, key)
+        asks, body["ask"] = (saga, ask) if ask else await _only_question(api, saga, or_answered=True)
+        return await api.answer(asks, body, key)
 
     answered = shared.call(run)
     is_new = answered.get("changed", True)
@@ -109,8 +111,9 @@ def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bo
     asked = []
 
     async def run(api: Api) -> dict[str, Any]:
-        asked.append(ask or await _only_question(api, saga))
-        return await api.claim(saga, asked[0], release=release)
+        asks, one = (saga, ask) if ask else await _only_question(api, saga)
+        asked.append(one)
+        return await api.claim(asks, one, release=release)
 
     claimed = shared.call(run)
     if release:
@@ -133,27 +136,58 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
     asked = []
 
     async def run(api: Api) -> dict[str, Any]:
-        asked.append(ask or await _only_question(api, saga))
-        return await api.remind(saga, asked[0])
+        asks, one = (saga, ask) if ask else await _only_question(api, saga)
+        asked.append(one)
+        return await api.remind(asks, one)
 
     reminded = shared.call(run)
     print_answer(reminded, as_json, f"{reminded['id']}  reminds of {asked[0]}")
 
 
-async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
-    """Return the only open question, else, if `or_answered`, the last answered. Raises `CommandFailed`."""
+_MOST_CHILDREN = 100
+
+
+async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> tuple[str, str]:
+    """Return the saga and the id of the only open question, of the saga itself or else of its open children.
+
+    Without one, if `or_answered`, the last answered of the saga. Raises `CommandFailed`.
+    """
     found = await api.show(saga)
-    asked = [str(question["id"]) for question in found.get("questions") or ()]
+    asked = [(saga, str(question["id"])) for question in found.get("questions") or ()]
+    if not asked:
+        asked = await _questions_below(api, found)
     if len(asked) == 1:
         return asked[0]
     if not asked:
         from baton.core.log.state import FINISHED
 
         if or_answered and (last := await _last_answered(api, saga)):
-            return last
+            return saga, last
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
         raise CommandFailed(REFUSED, f"{saga} asks nothing{ended}")
-    raise CommandFailed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+    if asked[0][0] == saga:
+        raise CommandFailed(
+            USAGE, f"{saga} asks {len(asked)} questions: say which", *(ask for _, ask in asked)
+        )
+    said = [f"{one} {shlex.quote(ask)}" for one, ask in asked]
+    raise CommandFailed(USAGE, f"children of {saga} ask {len(asked)} questions: name the child too", *said)
+
+
+async def _questions_below(api: Api, found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the open questions of the open children of a saga and of theirs, by their sagas."""
+    asked: list[tuple[str, str]] = []
+    todo = _open_children(found)
+    for child in todo:
+        shown = await api.show(child)
+        asked += [(child, str(question["id"])) for question in shown.get("questions") or ()]
+        todo += _open_children(shown)[: _MOST_CHILDREN - len(todo)]
+    return asked
+
+
+def _open_children(found: Mapping[str, Any]) -> list[str]:
+    return [str(active["saga"]) for active in found.get("active") or () if active.get("saga")][
+        :_MOST_CHILDREN
+    ]
 
 
 async def _last_answered(api: Api, saga: str) -> str:

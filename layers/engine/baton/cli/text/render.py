@@ -574,9 +574,10 @@ def _explained_step(step: Mapping[str, Any], width: int | None) -> Iterator[Text
     if width is None or line.cell_len + cell_len(said) + 2 <= width:
         line.append(f"  {said}" if said else "", style="dim")
         yield line
-        return
-    yield _cut_explained(line, width)
-    yield from _said(said, width, _EXPLAINED_INDENT, _EXPLAINED_INDENT)
+    else:
+        yield _cut_explained(line, width)
+        yield from _said(said, width, _EXPLAINED_INDENT, _EXPLAINED_INDENT)
+    yield from _child(step, "explain", width, _EXPLAINED_INDENT)
 
 
 def start_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
@@ -589,6 +590,7 @@ def rest_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Te
     """Yield the open nodes and the end of the saga, for the lines below the last step."""
     for node in page["open"]:
         yield from _said(one_line(str(node["text"])), width, "  now  ", style="cyan")
+        yield from _child(node, "explain", width, "       ")
     if page["end"]:
         yield from _said(one_line(str(page["end"])), width, "  end  ", style="")
 
@@ -632,12 +634,19 @@ def run_lines(run: Mapping[str, Any], width: int | None = None) -> Iterator[Text
     yield from _said(head, width, style="")
     if run["input"] is not None:
         yield from _said(f"input   {_value(run['input'])}", width, "    ")
+    yield from _child(run, "steps", width)
     if run["output"] is not None:
         yield from _said(f"output  {_value(run['output'])}", width, "    ")
     if large := run["large_output"]:
         yield from _said(f"output  {large['ref']} ({large['size']:,} bytes)", width, "    ")
     if error := run["error"]:
         yield from _said(f"error   {error['code']}: {one_line(error['message'])}", width, "    ")
+
+
+def _child(found: Mapping[str, Any], command: str, width: int | None, indent: str = "    ") -> Iterator[Text]:
+    """Yield the command that shows the same of the child saga, if one was started."""
+    if child := found.get("child"):
+        yield from _said(f"child   {command_line(f'{command} {child}')}", width, indent)
 
 
 def _edge(edge: Mapping[str, Any]) -> str:

@@ -40,8 +40,9 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
     approval = node.approval
     template = None if place.scope else context.program.approvals.get(place.node)
     try:
-        says = {} if template is None else context.render(template)
-        ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)
+        says = {**request.says, **({} if template is None else context.render(template))}
+        expires_ms = (approval.expires_ms if approval is not None else 0) or request.expires_ms
+        ask = approval_of(state, slot, request, says, expires_ms, now)
         if "escalate" in says:
             ask = replace(ask, escalate=_escalation(request, says["escalate"], now))
         changed = dict(request.arguments) if request.is_changed else {}

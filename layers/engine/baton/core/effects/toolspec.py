@@ -32,6 +32,22 @@ class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     preference: float = 0.5
 
 
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """A graph's rule for the approval of a node: `always` by the document, `by_tool` by the tool when it was
+    compiled.
+
+    `risk` is the tool's of that time. `says` is a template: title, message, and the audience `to`. `work_of`:
+    the tool whose work is done, if that is another.
+    """
+
+    always: bool = False
+    by_tool: bool = False
+    risk: Risk | None = None
+    says: Any = None
+    expires_ms: int = 0
+    work_of: str = ""
+
+
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, dict=True):
     """Declaration of a tool.
 
@@ -43,7 +59,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     it carries out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the
     other; `context` is the parameter that can be shortened. `sees_key` False: its function has no `Context`,
     and so no use for a key. `repeatable`: an agent's repetition of a call with equal arguments is a new call.
-    `requires_approval`: a person approves every call of it first; `risk`: only the risky ones. `undo`: its
+    `requires_approval`: a person approves every call of it first; `risk`: only the risky ones; `approval`:
+    the words, the audience and the time of that question where no document says them. `undo`: its
     inverse, which undoes the effect of a call; `in_doubt`: CALL or ASK, for a call with an unknown outcome;
     empty: CALL if that does no harm. `breaker`: the circuit breaker of its target
     (core/failures/breakers.py); empty: none. `calls`: of a workflow function, the tools that its code names,
@@ -70,6 +87,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     context: str = ""
     sees_key: bool = True
     requires_approval: bool = False
+    approval: Approval | None = None
     repeatable: bool = False
     risk: Risk | None = None
     undo: str = ""
@@ -173,27 +191,12 @@ def off(name: str) -> str:
     )
 
 
-class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """A graph's rule for the approval of a node: `always` by the document, `by_tool` by the tool when it was
-    compiled.
-
-    `risk` is the tool's of that time. `says` is a template: title, message, and the audience `to`. `work_of`:
-    the tool whose work is done, if that is another.
-    """
-
-    always: bool = False
-    by_tool: bool = False
-    risk: Risk | None = None
-    says: Any = None
-    expires_ms: int = 0
-    work_of: str = ""
-
-
 class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
 
     `is_changed`: the arguments differ from the step's own, because of a call before the tool.
-    `is_for_a_person`: no escalation may approve it.
+    `is_for_a_person`: no escalation may approve it. `says` and `expires_ms`: of the tool; those of a node's
+    `requires_approval` come before them.
     """
 
     tool: str
@@ -203,6 +206,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     is_changed: bool = False
     is_for_a_person: bool = True
+    says: Mapping[str, Any] = {}
+    expires_ms: int = 0
 
 
 def is_for_a_person(level: str) -> bool:
@@ -229,13 +234,15 @@ def request_for(
     risks: Iterable[Risk | None] = (),
     rules: Rules | None = None,
     again: int = 0,
+    own: Approval | None = None,
 ) -> ApprovalRequest | None:
     """Return the approval that a call needs; None if it needs none.
 
     The strictest rule counts, of the present tool (`spec`) and of the step: `always` by the document,
     `by_tool` and `risks` by the step's own tool. `again` distinguishes calls with equal arguments that are
-    different actions.
+    different actions. `own`: the words of the step's tool, which come before those of the called one.
     """
+    own = own or (spec.approval if spec is not None else None) or Approval()
     known = {*risks, spec.risk if spec is not None else None} - {None}
     by_tool = by_tool or (spec is not None and spec.requires_approval)
     always = always or by_tool
@@ -257,6 +264,8 @@ def request_for(
         level=worst.level,
         why=worst.why,
         is_for_a_person=by_tool or not known or worst.level in ASKING,
+        says=own.says or {},
+        expires_ms=own.expires_ms,
     )
 
 

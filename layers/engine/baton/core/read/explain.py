@@ -382,7 +382,7 @@ def _step(reasons: Reasons, story: Story, place: Place) -> WayStep:
         to=list(end.to),
         not_to=list(end.not_to),
         text=text,
-        child=_child(place),
+        child=child_of(place),
     )
 
 
@@ -393,11 +393,11 @@ def _open(reasons: Reasons, place: Place) -> OpenNode:
         item=place.item or UNSET,
         state=reasons.state(place),
         text="; ".join(filter(None, (f"{place.name} {reasons.doing(place)}", units_in_words(place)))),
-        child=_child(place),
+        child=child_of(place),
     )
 
 
-def _child(place: Place) -> str | UnsetType:
+def child_of(place: Place) -> str | UnsetType:
     """Return the child saga that the slot has started, if any."""
     return place.opened.child or UNSET if place.opened is not None else UNSET
 

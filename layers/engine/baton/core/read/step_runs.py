@@ -73,6 +73,7 @@ class StepRun(View):
     error: AttemptFailure | None
     cost_usd: Annotated[Amount, "Cost in US dollars that the tool reported."]
     item: Annotated[str | UnsetType, ITEM] = UNSET
+    child: Annotated[str | UnsetType, "Saga that the attempt has started, if any."] = UNSET
 
 
 def run_view(program: Program, run: AttemptEnd, found: FetchedValues) -> StepRun:

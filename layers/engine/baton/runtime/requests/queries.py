@@ -34,7 +34,7 @@ from baton.core.read.costs import (
 )
 from baton.core.read.day_costs import AWS, BY, MODELS
 from baton.core.read.definition_views import Tools, graph_view
-from baton.core.read.explain import Explanation, StepPage, Way, explain, has_page, way
+from baton.core.read.explain import Explanation, StepPage, Way, child_of, explain, has_page, way
 from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
@@ -365,6 +365,8 @@ class Queries:
                         views.append(open_run(story.program, story.state, run, found))
                     else:
                         views.append(run_view(story.program, run, found))
+                    slot = run if isinstance(run, str) else run.event.slot
+                    views[-1].child = child_of(story.places[slot])
                     break
                 except LackingError as error:
                     if not error.needs and not error.entries:

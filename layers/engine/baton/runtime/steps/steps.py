@@ -244,20 +244,19 @@ def check_approval(step: RunStep, specs: Specs, tool: str, arguments: Mapping[st
     replaced = specs.get(approval.work_of) if approval is not None else None
     # A tool that stands in does the same work: it is as risky as the step, whatever it says of itself.
     is_work = tool in {called, step.node.tool}
+    rule = approval if is_work else None
+    declared = [one for one in (replaced, own) if is_work and one is not None]
     request = request_for(
         tool,
         arguments,
         specs.get(tool),
-        always=is_work and approval is not None and approval.always,
-        by_tool=is_work
-        and (
-            (approval is not None and approval.by_tool)
-            or any(one is not None and one.requires_approval for one in (own, replaced))
-        ),
-        risks=[one.risk for one in (approval, own, replaced) if one is not None] if is_work else (),
+        always=rule is not None and rule.always,
+        by_tool=(rule is not None and rule.by_tool) or any(one.requires_approval for one in declared),
+        risks=[one.risk for one in (rule, *declared) if one is not None],
         rules=step.risk,
         # A tool that is called before it acts anew for each attempt; the step's own call is the same act in all of them.
         again=0 if is_work else step.attempt,
+        own=next((one.approval for one in declared if one.approval), None),
     )
     if request is not None and request.digest not in step.approved:
         raise Unapproved(replace(request, is_changed=tool == called and _is_made_anew(step)))

@@ -195,7 +195,7 @@ class Task(NodeDocument):
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         if node.key is not None:
             yield "/key", node.key
-        for name, value in _said(node.requires_approval).items():
+        for name, value in (node.requires_approval.said() if node.requires_approval else {}).items():
             yield f"/requires_approval/{name}", value
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -292,25 +292,16 @@ def _context_problems(name: str, node: NodeModel, spec: ToolSpec) -> Iterator[Pr
         yield Problem(f"/nodes/{name}/key", message, hint)
 
 
-def _said(model: ApprovalModel | None) -> dict[str, Any]:
-    """Return the fields that may have expressions, as the document has them."""
-    if model is None:
-        return {}
-    said: dict[str, Any] = model.model_dump(include={"title", "message", "to"}, exclude_unset=True)
-    said |= {"escalate": [step.said() for step in model.escalate]} if model.escalate else {}
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def _approval(model: ApprovalModel | None, spec: ToolSpec) -> Approval | None:
     if model is None and not spec.may_ask:
         return None
-    return Approval(
-        always=model is not None and model.always,
-        by_tool=spec.requires_approval,
-        risk=spec.risk,
-        says=_said(model) or None,
-        expires_ms=model.expires if model is not None and "expires" in model.model_fields_set else 0,
-    )
+    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk)
+    if model is None:
+        return asks
+    says = model.said()
+    if spec.approval is not None and "to" in model.model_fields_set:
+        says.setdefault("to", {})  # the starter, in place of the audience of the tool
+    return replace(asks, always=model.always, says=says or None, expires_ms=model.expires_ms)
 
 
 def _approval_problems(

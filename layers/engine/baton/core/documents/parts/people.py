@@ -180,6 +180,17 @@ class ApprovalModel(Model):
         default=None, description=MEANWHILE, json_schema_extra=SO_MANY
     )
 
+    def said(self) -> dict[str, Any]:
+        """Return the fields that may have expressions, as a document has them."""
+        said: dict[str, Any] = self.model_dump(include={"title", "message", "to"}, exclude_unset=True)
+        said |= {"escalate": [step.said() for step in self.escalate]} if self.escalate else {}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @property
+    def expires_ms(self) -> int:
+        """Milliseconds that are written; 0 without."""
+        return self.expires if "expires" in self.model_fields_set else 0
+
 
 def _amount(value: Any) -> Any:
     """Read digits, exactly as the document writes them."""
