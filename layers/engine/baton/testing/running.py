@@ -8,12 +8,13 @@ import importlib
 import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from baton.builder import Workflow
@@ -243,9 +244,16 @@ def _begin_ms(at: str) -> int:
 def _as_json(what: str, value: Any) -> Any:
     """Return the value as it would arrive over HTTP. Raises `ValueError`."""
     try:
-        return json.loads(json.dumps(value, allow_nan=False, default=to_jsonable_python))
+        return json.loads(json.dumps(value, allow_nan=False, default=_of_object))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} is not JSON: {error}") from error
+
+
+def _of_object(value: Any) -> Any:
+    """Return a dataclass or a model of pydantic as JSON types."""
+    if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
+        return to_jsonable_python(value)
+    return json.JSONEncoder().default(value)
 
 
 async def _register(
