@@ -182,6 +182,7 @@ def reserve(order: str, name: str) -> str:
 async def wrong(order: str, context: WorkflowContext) -> None:
     context.step(charge, order)
     context.sleep("1d")
+    receipt = context.step(charge, order)  # noqa: F841  # it is what is found
     await context.step(charge, ordr=order)
     await context.step(charge)
     await context.step(charge, order, 1, 2)

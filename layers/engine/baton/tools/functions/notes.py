@@ -103,11 +103,14 @@ def _operation_problems(
     if (found := _tree(function)) is None:
         return
     tree, place, first = found
-    bound = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    names = [one for one in ast.walk(tree) if isinstance(one, ast.Name)]
+    loaded = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+    bound = {one.id for one in names if isinstance(one.ctx, ast.Store)}
     bound |= {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
-    alone = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    statements = [one for one in ast.walk(tree) if isinstance(one, ast.Assign | ast.Expr)]
+    alone = {id(one.value) for one in statements if _is_unused(one, loaded)}
     for node, name in _operations(tree):
-        if id(node) in alone and name in _OPERATIONS:
+        if name in _OPERATIONS and id(node) in alone:
             called = ast.unparse(node.func)
             text = f"`{called}(…)` is never awaited, and the saga parks when the function returns"
             yield f"{place}:{first + node.lineno}: {text}; write `await {called}(…)`"
@@ -119,6 +122,12 @@ def _operation_problems(
                 text = text or _wrong_tool(_tool_of(node.args[0], function, tools), registry, node)
         if text:
             yield f"{place}:{first + node.lineno}: {text}"
+
+
+def _is_unused(node: ast.Assign | ast.Expr, loaded: Collection[str]) -> bool:
+    """Return true for a statement whose value goes nowhere: `f()`, or `x = f()` where nothing reads `x`."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return all(isinstance(one, ast.Name) and one.id not in loaded for one in targets)
 
 
 def _child_notes(function: Any, workflows: Collection[str]) -> Iterator[str]:
