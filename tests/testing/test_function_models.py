@@ -235,16 +235,8 @@ async def books_only(text: str, context: WorkflowContext) -> None:
 CAUGHT = "name: c\nnodes: {a: {function: books, with: {text: x}, catch: b}, b: {value: 1}}\n"
 
 
-@pytest.mark.parametrize(
-    ("document", "end"),
-    [
-        ("books", "the saga fails and undoes what was done"),
-        ("books-only", "the saga fails and leaves what was done"),
-        ("asks-many", "the saga fails and undoes what was done"),
-        (CAUGHT, "the node goes on with `b`"),
-    ],
-)
-def test_a_failed_step_of_a_function_asks_no_person(document: str, end: str) -> None:
+@pytest.mark.parametrize("document", ["books", "books-only", "asks-many", CAUGHT])
+def test_a_failed_step_of_a_function_asks_no_person(document: str, says: Says) -> None:
     text = document if document == CAUGHT else json.dumps(document_of(REGISTRY[document]))
     found = foretold(Program(compile_document(text, REGISTRY.specs()), KINDS))
-    assert [found.steps, *found.nodes.values()][-1] == f"raises in the function; if it is not caught, {end}"
+    says([found.steps, *found.nodes.values()][-1])
