@@ -369,3 +369,44 @@ def test_models_that_no_worker_would_ask_are_noted(
     assert bool(report["notes"]) == has_note
     for note in report["notes"]:
         says(note)
+
+
+FUNCTIONS = '''\
+"""Functions whose code is wrong, and one that calls a standard tool."""
+
+from baton import StepFailure, WorkflowContext, workflow
+
+
+@workflow("checked-fetch")
+async def fetch(url: str, context: WorkflowContext) -> None:
+    """Fetch."""
+    try:
+        await context.step("std.http", url=url)
+    except StepFailure as failure:
+        if failure.code == "gone":
+            await context.call("checked-ftch")
+
+
+@workflow("checked-late")
+async def late(context: WorkflowContext) -> None:
+    """Ask."""
+    await context.ask("Ready?", expire="2d")  # type: ignore[call-arg]
+'''
+
+
+@pytest.fixture
+def functions(app: Path) -> Iterator[None]:
+    """The application with functions."""
+    write(app, "wrong.py", FUNCTIONS)
+    yield
+    for module in ("evenings.wrong", "evenings"):
+        sys.modules.pop(module, None)
+    for name in ("checked-fetch", "checked-late"):
+        define.REGISTRY._tools.pop(name, None)  # no application takes a tool back
+
+
+@pytest.mark.usefixtures("functions")
+def test_the_code_of_functions_is_checked_with_the_standard_tools(baton: Baton, says: Says) -> None:
+    result = baton("check", "--quiet", "checked-fetch", "checked-late", "--app", "evenings")
+    assert result.exit_code == 1
+    says(result.output)

@@ -100,6 +100,21 @@ def test_a_module_that_fails_says_where(baton: Baton, tmp_path: Path) -> None:
     assert "layers/app/requirements.txt" in result.stderr
 
 
+def test_a_name_in_an_application_that_does_not_load_says_why(
+    baton: Baton, tmp_path: Path, says: Says
+) -> None:
+    (tmp_path / "layers/app/built_app/other.py").write_text(
+        "from baton import tool\n\n\n@tool('other')\ndef other(value) -> None: ...\n"
+    )
+    result = baton("check", "--app", "built_app", "hello")
+    assert result.exit_code == 2
+    says(result.stderr)
+
+
+def test_a_name_without_an_application_is_that_of_a_file(baton: Baton) -> None:
+    assert "there is no file hello" in baton("check", "--app", "not_there", "hello").stderr
+
+
 def test_a_module_of_the_application_itself_is_no_package_to_install(baton: Baton, tmp_path: Path) -> None:
     (tmp_path / "layers/app/built_app/other.py").write_text("import built_app.helpr\n")
     result = baton("check", "--app", "built_app", "built_app.greeting:hello")

@@ -16,7 +16,7 @@ from baton.tools.functions.define import document_of
 from tests.kit.function_members import members
 from tests.kit.process import RUNS_IN
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
-from tests.kit.simulated_models import is_corrected
+from tests.kit.simulated_models import uncorrected
 
 if TYPE_CHECKING:
     from tests.kit.toolbox import Books
@@ -111,7 +111,7 @@ def assisting() -> Scripted:
     def script(request: ModelRequest, number: int) -> ModelAnswer:
         if request.tools:
             return _TURNS(request, number)
-        (about,) = (one["content"] for one in request.messages if not is_corrected(one))
+        (about,) = (one["content"] for one in uncorrected(request.messages))
         is_told = len(request.messages) > 1
         return says(json.dumps({"of": about}) if is_told or about != "n 2" else "two")
 

@@ -10,13 +10,15 @@ import uuid
 from datetime import datetime
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
-from baton.tools.functions.notes import code_notes, function_notes
+from baton.tools.functions.notes import code_notes, function_notes, function_problems
+from baton.tools.standard import with_standard
 from tests.kit.sentences import Says
 
 REGISTRY = Registry()
@@ -154,3 +156,111 @@ def test_a_code_that_a_function_looks_for_and_none_of_its_tools_raises_has_a_not
 
 def test_a_code_that_comes_from_outside_has_none() -> None:
     assert function_notes(REGISTRY["reported"], REGISTRY) == []
+
+
+MISTAKES = Registry()
+
+
+@tool("mistakes.charge", registry=MISTAKES, raises={DeclinedError: "declined"})
+async def charge(order: str, cents: int = 0) -> str:
+    return order
+
+
+class LostError(Exception):
+    pass
+
+
+class BlockedError(DeclinedError):
+    pass
+
+
+def reserve(order: str, name: str) -> str:
+    raise LostError(order)
+
+
+@workflow("wrong", registry=MISTAKES)
+async def wrong(order: str, context: WorkflowContext) -> None:
+    context.step(charge, order)
+    context.sleep("1d")
+    await context.step(charge, ordr=order)
+    await context.step(charge)
+    await context.step(charge, order, 1, 2)
+    await context.step(charge, order, order=order)
+    await context.step(reserve, order)
+    await context.step("std.htp", order)
+    await context.step("std.http", ulr="https://example.com")
+    await context.step("wrong", order)
+    await context.ask("ok?", expire="2d")  # type: ignore[call-arg]
+    await context.sleep()  # type: ignore[call-arg]
+    await context.call("wrng", {"order": order})
+    await context.start("elsewhere@2")
+
+
+@workflow("right", registry=MISTAKES)
+async def right(order: str, given: dict[str, Any], context: WorkflowContext) -> None:
+    tool_, places = (charge, (order,)) if given else (reserve, (order, order))
+    await context.step(tool_, order, anything=1)
+    await context.step(charge if given else reserve, *places)
+    await context.step(charge, **given)
+    await context.step(charge, order, cents=2, name="again", retry=2, timeout="2s")
+    await context.step(reserve, order, name="mine")
+    await context.step("std.http", url="https://example.com")
+    later = context.sleep("1d")
+    await context.call(order, {"order": order})
+    await context.call("right", timeout="1d")
+    await context.model("gpt-5-mini", order, temperature=0)
+    context.publish("progress", 1)
+
+    async def nested(charge: str, context: WorkflowContext) -> None:
+        await context.step(charge, any_of_them=1)
+
+    await context.map(lambda one: nested(one, context), [order])
+    await later
+
+
+@workflow("excepts", registry=MISTAKES)
+async def excepts(order: str, context: WorkflowContext) -> None:
+    try:
+        await context.step(charge, str(order))
+        await context.step(reserve, order, order)
+    except (DeclinedError, LostError):
+        return
+    try:
+        await context.step(charge, order)
+    except BlockedError:
+        return
+    except (TimeoutError, subprocess.CalledProcessError):
+        return
+    except (StepFailure, LostError):
+        return
+    try:
+        await context.step(charge, uuid.UUID(order).hex)
+        raise BlockedError
+    except BlockedError:
+        order = ""
+    try:
+        uuid.UUID(order)
+    except LostError:
+        order = ""
+
+
+@workflow("looks-for", registry=MISTAKES)
+async def looks_for(order: str, context: WorkflowContext) -> None:
+    try:
+        await context.step(reserve, order, order)
+    except StepFailure as failure:
+        if failure.code in ("lo" + "st", "lost"):
+            return
+        raise
+
+
+@pytest.mark.parametrize("name", ["wrong", "right", "excepts", "looks-for"])
+def test_what_cannot_be_right_is_a_problem_or_has_a_note(name: str, says: Says) -> None:
+    registry = with_standard(MISTAKES)
+    problems = function_problems(registry[name], registry)
+    assert bool(problems) == (name == "wrong")
+    for note in [*problems, *function_notes(registry[name], registry, ["right", "wrong"])]:
+        place, _, said = note.partition(": ")
+        assert place.startswith("tests/tools/test_function_notes.py:")
+        line = Path(__file__).read_text("utf-8").splitlines()[int(place.rpartition(":")[2]) - 1]
+        says(f"{line.partition('#')[0].strip()}  # {said}")

@@ -125,6 +125,24 @@ def test_a_traceback_is_one_line_of_the_log_that_begins_as_python_prints_it() ->
         assert (line["saga"], line["levelname"]) == ("s1", "WARNING")
 
 
+def test_the_same_traceback_of_a_further_attempt_is_one_line() -> None:
+    with worker() as (said, _):
+
+        def breaks() -> None:
+            raise KeyError("table")
+
+        registry = Registry()
+        tool("t", registry=registry)(breaks)
+        performer = ToolPerformer(registry)
+        for saga, attempt in (("s1", 1), ("s1", 2), ("s2", 1)):
+            of = StepContext(saga=saga, tenant="a", user="b", node="n", attempt=attempt)
+            with pytest.raises(StepFailure):
+                asyncio.run(performer.perform("t", {}, of))
+        first, again, other = (line["text"] for line in said)
+        assert ("\n" in first, "\n" in again) == (True, False)
+        assert first == other != again
+
+
 def test_a_thread_of_a_tools_own_prints_as_before() -> None:
     with worker() as (said, out):
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from baton.builder import Workflow
 from baton.builder.found import PythonWorkflow, documents, text_of
 from baton.core.documents.compile import compile_document
@@ -72,7 +74,7 @@ def run(
 
     workflow: a function under `@workflow`, the name of one of the app's workflows, the path of a document,
     its text, or a `Workflow`.
-    given: the input of the saga.
+    given: the input of the saga. Dataclasses and models of pydantic in it become JSON.
     signals: payloads by name. A payload is sent as soon as a wait for its signal is open, once for each wait,
     in child sagas too. A signal without a payload is never sent. Alternatively a list of `(at, name,
     payload)`: each is sent once, `at` a time after the start, to every saga that has not ended and whose
@@ -241,7 +243,7 @@ def _begin_ms(at: str) -> int:
 def _as_json(what: str, value: Any) -> Any:
     """Return the value as it would arrive over HTTP. Raises `ValueError`."""
     try:
-        return json.loads(json.dumps(value, allow_nan=False))
+        return json.loads(json.dumps(value, allow_nan=False, default=to_jsonable_python))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} is not JSON: {error}") from error
 

@@ -137,6 +137,11 @@ class Tool:
     graphs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def codes(self) -> dict[type[BaseException], tuple[str, str]]:
+        """The codes and classes of its errors; its own go before those of its application."""
+        return {**self.shared, **self.raises}
+
+    @property
     def needs_process(self) -> bool:
         """True if only the end of its process stops it: a plain function with effects."""
         return not self.is_async and self.spec.effect != "pure"

@@ -206,7 +206,7 @@ def tool_failure(error: BaseException, tool: Tool, evidence: Evidence | None = N
         if type(error.status) is int and error.status:
             found = msgspec.structs.replace(found, status=error.status)
     else:
-        known = {**tool.shared, **tool.raises}
+        known = tool.codes
         code, kind = next((known[one] for one in type(error).__mro__ if one in known), ("", ""))
     if not isinstance(error, StepFailure) and not found.status and not kind:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
@@ -238,6 +238,10 @@ def _place(error: BaseException, tool: Tool) -> str:
     return place
 
 
+_reported: dict[str, str] = {}
+"""The last traceback in this process, by tool."""
+
+
 def traceback_of(error: BaseException) -> str:
     """Return the traceback for the worker's log: without secrets, and cut to a readable length."""
     # As text, because half a character in it would keep the whole line from being written.
@@ -248,7 +252,15 @@ def traceback_of(error: BaseException) -> str:
 
 
 def report(traceback: str) -> None:
-    """Write the traceback to the worker's log, where the author finds it. The entry holds what was raised."""
+    """Write the traceback to the worker's log, where the author finds it. The entry holds what was raised.
+
+    A further attempt with the same traceback has one line.
+    """
+    if (running := RUNNING.get()) is not None:
+        tool, context = running
+        is_same, _reported[tool] = _reported.get(tool) == traceback, traceback
+        if is_same and context.attempt > 1:
+            traceback = f"The same once more: {traceback.rstrip().splitlines()[-1]}"
     logger.warning("%s", traceback)
 
 

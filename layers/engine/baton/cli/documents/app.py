@@ -56,7 +56,7 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         import_tools(name)
         return module
     except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+        if _is_of(name, error):
             raise CommandFailed(
                 USAGE,
                 f"there is no module {name!r}",
@@ -65,6 +65,11 @@ def load_app(name: str, root: Path | None = None) -> ModuleType:
         raise import_failure(name, error, name) from error
     except Exception as error:
         raise import_failure(name, error, name) from error
+
+
+def _is_of(app: str, error: ModuleNotFoundError) -> bool:
+    """Return true if the module of the application itself is not there."""
+    return error.name is not None and (app == error.name or app.startswith(error.name + "."))
 
 
 def set_environment(project: Path) -> None:
@@ -166,15 +171,18 @@ def read_source(given: str, app: str) -> Source:
 def _named(name: str, app: str) -> Source | None:
     """Return the workflow of an application with this name, None if there can be none.
 
-    Raises `CommandFailed` for an unknown name.
+    Raises `CommandFailed` for an unknown name, and for an application that does not load.
     """
     from baton.core.expressions import nearest
 
     known: dict[str | None, Source] = {}
     if _is_name(name):
-        with suppress(CommandFailed):  # then only files can be meant
+        try:
             known = {workflow_name(source): source for source in sources_of(load_app(app))}
-    if not known:
+        except CommandFailed as why:
+            if not isinstance(why.__cause__, ModuleNotFoundError) or not _is_of(app, why.__cause__):
+                raise
+    if not known:  # only files can be meant
         return None
     if name not in known:
         names = sorted(one for one in known if one)

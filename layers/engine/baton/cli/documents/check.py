@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -35,7 +35,7 @@ _MOST_FILES = 1_000
 
 def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any]:
     """Return input schemas by name, of documents given, beside one, or of the app, if any has children."""
-    if not any("workflow" in source.text for source in sources):
+    if not any(word in source.text for source in sources for word in ("workflow", "function")):
         return {}
     return dict(_named([*_beside(sources), *_of_app(app), *sources]))
 
@@ -300,17 +300,20 @@ def document_problems(
 def _compiled(
     source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any], without: Mapping[str, ToolSpec]
 ) -> Report:
-    from msgspec.structs import asdict
+    from msgspec import structs
 
     from baton.core.decide.program import Program
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
     from baton.core.nodes.registry import KINDS
     from baton.core.read.definition_views import by_class, foretold, graph_view
+    from baton.errors import Problem
 
     graph, problems = document_problems(source, tools, known)
     if graph is None:
         return Report(source.name, problems)
+    if in_code := _problems_of_code(graph):
+        return Report(source.name, tuple(asdict(Problem("", text)) for text in in_code))
     off = tools_off(document_problems(source, without, known)[1]) if "std." in source.text else []
     children, graphs = children_of(graph), {"": graph, **dict(sorted(graph.graphs.items()))}
     unknown = {
@@ -324,9 +327,9 @@ def _compiled(
         notes=(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
-            *_notes_of_code(graph),
+            *_notes_of_code(graph, known),
         ),
-        on_failure=_on_failure({name: asdict(foretold(one)) for name, one in programs.items()})
+        on_failure=_on_failure({name: structs.asdict(foretold(one)) for name, one in programs.items()})
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),
@@ -360,14 +363,34 @@ def _with_models(report: Report) -> Report:
 _ANY_REGION = "us-east-1"  # prices hardly differ
 
 
-def _notes_of_code(graph: Graph) -> list[str]:
+def _problems_of_code(graph: Graph) -> list[str]:
+    """Return the mistakes in the code of the functions that a workflow runs."""
+    if not (names := _functions_of(graph)):
+        return []
+    from baton.tools.define import REGISTRY
+    from baton.tools.functions.notes import function_problems
+    from baton.tools.standard import with_standard
+
+    registry = with_standard(REGISTRY)
+    return [text for name in names for text in function_problems(registry[name], registry)]
+
+
+def _notes_of_code(graph: Graph, known: Collection[str]) -> list[str]:
     """Return notes about the code of the functions that a workflow runs, and of its tools."""
     from baton.tools.define import REGISTRY
     from baton.tools.functions.notes import code_notes, function_notes
+    from baton.tools.standard import with_standard
 
-    names = [node.function.name for node in graph.nodes if node.function is not None]
-    notes = [note for name in names for note in function_notes(REGISTRY[name], REGISTRY)]
-    return [*notes, *code_notes(graph, REGISTRY)]
+    registry = with_standard(REGISTRY)
+    notes = [
+        note for name in _functions_of(graph) for note in function_notes(registry[name], registry, known)
+    ]
+    return [*notes, *code_notes(graph, registry)]
+
+
+def _functions_of(graph: Graph) -> list[str]:
+    """Return the names of the workflow functions that a graph runs."""
+    return [node.function.name for node in graph.nodes if node.function is not None]
 
 
 def _calls_of_functions(graph: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
 from baton.core.graph.graph import NODE_NAME
-from baton.tools.define import ToolError
+from baton.tools.define import JsonSchemas, ToolError
 
 T = TypeVar("T")
 _is_name = re.compile(NODE_NAME).fullmatch
@@ -35,7 +35,7 @@ def shape_of(schema: Any) -> tuple[Any, Read | None]:
 @cache
 def _of_type(schema: Any) -> tuple[dict[str, Any], Read]:
     adapter = TypeAdapter[Any](schema)
-    return adapter.json_schema(), lambda value: adapter.validate_json(_encode(value))
+    return adapter.json_schema(schema_generator=JsonSchemas), lambda value: adapter.validate_json(_encode(value))
 
 
 class Agent(Generic[T]):

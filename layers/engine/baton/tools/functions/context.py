@@ -175,7 +175,7 @@ class WorkflowContext:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
         given = _bound(found, args, arguments, dict(zip(_OPTIONS, (name, retry, timeout), strict=True)))
-        return self._ask(
+        made = self._ask(
             name or (_called(tool) if isinstance(tool, str) else tool.__name__),
             OperationRequest(
                 item="",
@@ -188,6 +188,8 @@ class WorkflowContext:
             ),
             partial(_typed, found),
         )
+        made.codes = found.codes
+        return made
 
     def sleep(self, duration: str | float | timedelta, *, name: str = "sleep") -> Operation[None]:
         """Wait so long: seconds, a text such as `3d`, or a `timedelta`. No worker runs meanwhile."""

@@ -183,7 +183,7 @@ def _as_tool(workflow: Tool, function: Any) -> Tool:
     if not NAME.fullmatch(name):
         name = re.sub(r"[^a-z0-9_.]+", "_", name).strip("_.") or "step"
     try:
-        return _make(function, name, "1", IDEMPOTENT, 0, None)
+        return replace(_make(function, name, "1", IDEMPOTENT, 0, None), shared=workflow.shared)
     except ToolError as error:
         text = f"workflow `{workflow.spec.name}` has `{function.__name__}` as a step: {error}"
         raise ToolError(f"{text}{_where(function)}") from error.__cause__

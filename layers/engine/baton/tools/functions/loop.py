@@ -11,9 +11,10 @@ import hashlib
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from baton.ports.functions import OperationRequest
@@ -228,6 +229,8 @@ class Operation(asyncio.Future[T], Generic[T]):
     read: Callable[[Any], Any] | None = None
     """Makes the result of its JSON; None: the result is the JSON."""
     can_expire: bool = False
+    codes: Mapping[type[BaseException], tuple[str, str]] = MappingProxyType({})
+    """The codes of the errors of its tool; a failure is of the classes with its code, too."""
     by: str = ""
     """The key of the signal that the result is."""
     refuse: Callable[[str], None] | None = None

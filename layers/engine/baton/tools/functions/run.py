@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextvars import copy_context
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
@@ -183,4 +183,40 @@ def _raised(operation: Operation[Any], failure: Failure) -> Exception:
     """Return the exception for the failure of an operation."""
     if failure.code in _TIME_OVER and operation.can_expire:
         return TimeoutError(failure.message)
-    return StepFailure(failure.code, failure.message, kind=failure.kind)
+    raised = StepFailure(failure.code, failure.message, kind=failure.kind)
+    usual = [one for one, (code, _) in operation.codes.items() if code == failure.code and _is_usual(one)]
+    return _also(raised, sorted(usual, key=lambda one: -len(one.__mro__))) if usual else raised
+
+
+def _is_usual(error: type[BaseException]) -> bool:
+    """Return true for a class whose instances a future may have."""
+    return issubclass(error, Exception) and not issubclass(error, StopIteration)
+
+
+_OF_EXCEPTION = {
+    name: getattr(BaseException, name)
+    for name in ("__eq__", "__hash__", "__reduce__", "__repr__", "__setattr__", "__str__")
+}
+
+
+def _also(failure: StepFailure, classes: list[type[BaseException]]) -> StepFailure:
+    """Return a failure that is an instance of these classes, too, so that an `except` of them catches it.
+
+    classes: the derived ones first. Their own code makes no instance: the log does not have its arguments.
+    """
+
+    def missing(_: Any, name: str) -> NoReturn:
+        text = "a failure that a step raises has `code`, `message` and `kind`, and not what the error had"
+        raise AttributeError(f"`{name}`: {text}")
+
+    own = {**_OF_EXCEPTION, "__getattr__": missing, **vars(failure)}
+    try:
+        of_both: Any = type(classes[0].__name__, (StepFailure, *classes), own)
+        native = of_both
+        while native.__module__ != "builtins":
+            native = native.__base__
+        made: StepFailure = native.__new__(of_both, failure.message)
+    except Exception:  # noqa: BLE001  # of a class that has no subclasses, or is made otherwise
+        return failure
+    made.args = (failure.message,)
+    return made
