@@ -195,7 +195,7 @@ async def test_without_arguments_the_local_deployment_is_found_and_its_next_toke
     api: FakeApi, folder: Path
 ) -> None:
     async with Client() as client:
-        with pytest.raises(ClientError, match="^denied: "):
+        with pytest.raises(ClientError, match=r"^denied: "):
             await client.show("s1")
         local(folder, api.url, "first")
         api.on("GET /sagas/s1", (200, OVER), (401, UNKNOWN), (200, OVER), (401, UNKNOWN))
