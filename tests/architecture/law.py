@@ -47,7 +47,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "project": _INNER,
     "scaffold": _INNER | {"project"},
     "builder": _INNER | {"tools"},
-    "": _PORTS | {"tools", "builder"},
+    "": _PORTS | {"tools", "builder", "client"},
     "functions": _EDGE | {"loading", "runtime", "web"},
 }
 

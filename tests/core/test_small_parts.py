@@ -193,6 +193,32 @@ def test_an_input_is_checked_like_any_value() -> None:
     assert input_violations(PARTY, {}) == violations(PARTY, {}, "/input")
 
 
+CLOSED = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["name"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"nmae": "Ada"}, ["`nmae`: did you mean `name`?", ""]),
+        ({"name": "Ada", "nmae": "Ada"}, [""]),
+        ({"colour": "red"}, ["", ""]),
+        ({"name": "Ada", "n": "x"}, [""]),
+        (["name"], [""]),
+    ],
+)
+def test_a_misspelt_field_of_an_input_has_a_suggestion(given: Any, said: list[str]) -> None:
+    found = input_violations({**CLOSED, "additionalProperties": False}, given)
+    assert [one.suggestion for one in found] == said
+
+
+def test_a_field_is_not_looked_for_in_a_schema_without_properties() -> None:
+    assert [one.suggestion for one in input_violations({"required": ["name"]}, {"nmae": 1})] == [""]
+
+
 @pytest.mark.parametrize("schema", [None, 5, "x", [], {"type": "nope"}, {"properties": 5}, {"$ref": "#/nowhere"},
                                     {"pattern": "("}, {"$schema": "http://127.0.0.1:1/x"}])  # fmt: skip
 def test_what_is_no_schema_is_refused(schema: Any) -> None:

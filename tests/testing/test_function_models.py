@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from baton import Agent, WorkflowContext, tool, workflow
+from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
+from baton.core.nodes.registry import KINDS
+from baton.core.read.definition_views import foretold
 from baton.errors import InvalidDefinition, NotFound
 from baton.testing import call, run
 from baton.testing.result import Result
@@ -216,3 +220,23 @@ def test_the_turns_of_agents_in_a_map_are_found_together_by_the_agent_s_name() -
     assert len(result.turns("one[1]/find")) == 1
     with pytest.raises(NotFound, match="no node `seat`"):
         result.turns("seat")
+
+
+@workflow("books", registry=REGISTRY)
+async def books(text: str, context: WorkflowContext) -> None:
+    await context.step(book, 1)
+
+
+@workflow("books-only", registry=REGISTRY, on_failure="fail")
+async def books_only(text: str, context: WorkflowContext) -> None:
+    await context.step(book, 1)
+
+
+CAUGHT = "name: c\nnodes: {a: {function: books, with: {text: x}, catch: b}, b: {value: 1}}\n"
+
+
+@pytest.mark.parametrize("document", ["books", "books-only", "asks-many", CAUGHT])
+def test_a_failed_step_of_a_function_asks_no_person(document: str, says: Says) -> None:
+    text = document if document == CAUGHT else json.dumps(document_of(REGISTRY[document]))
+    found = foretold(Program(compile_document(text, REGISTRY.specs()), KINDS))
+    says([found.steps, *found.nodes.values()][-1])

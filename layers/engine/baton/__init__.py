@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         python,
         rule,
     )
+    from baton.client.api import Client, ClientError, SagaFailed
     from baton.core.effects.keys import Key
     from baton.core.effects.risk import Risk
     from baton.core.effects.toolspec import Merits
@@ -46,11 +47,14 @@ __all__ = [
     "OUTPUT",
     "Agent",
     "Callback",
+    "Client",
+    "ClientError",
     "Context",
     "Key",
     "Merits",
     "Operation",
     "Risk",
+    "SagaFailed",
     "StepFailure",
     "Update",
     "Workflow",
@@ -80,6 +84,9 @@ __all__ = [
 __version__ = VERSION
 
 _HOMES = {
+    "Client": ("baton.client.api", "Client"),
+    "ClientError": ("baton.client.api", "ClientError"),
+    "SagaFailed": ("baton.client.api", "SagaFailed"),
     "Context": ("baton.ports", "StepContext"),
     "Key": ("baton.core.effects.keys", "Key"),
     "Merits": ("baton.core.effects.toolspec", "Merits"),

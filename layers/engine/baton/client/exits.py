@@ -105,7 +105,7 @@ def problem_failure(status: int, problem: Mapping[str, Any], *, aws: bool = Fals
     else:
         code = UNREACHABLE if status >= 500 or status == 429 else REFUSED
     failure = CommandFailed(code, message, *lines)
-    failure.problem = problem
+    failure.problem = {"status": status, **problem}
     return failure
 
 

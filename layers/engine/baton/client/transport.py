@@ -107,7 +107,9 @@ class Transport:
             return ApiAnswer(answer.status_code, document, answer.headers.get("ETag", ""))
         failure = problem_failure(answer.status_code, document, aws=self._connection.aws)
         if answer.status_code == _BUSY:
-            raise Busy(_asked_pause(answer) or PAUSE_S, failure.message, *failure.more)
+            busy = Busy(_asked_pause(answer) or PAUSE_S, failure.message, *failure.more)
+            busy.problem = failure.problem
+            raise busy
         raise failure
 
     async def _send(self, request: httpx.Request, until: float) -> httpx.Response:

@@ -287,8 +287,12 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("parked", f"until {when(until, now)}")
     if (since := epoch_ms((saga.get("parked") or {}).get("stands_still_since"))) is not None:
         build = (saga["parked"] or {}).get("build")
-        code = f" with code other than {build}" if build else " once a person says so"
-        table.add_row("parked", f"since {when(since, now)}; goes on{code}")
+        code = (
+            f"; goes on when the code changes from build {build}"
+            if build
+            else "; goes on once a person says so"
+        )
+        table.add_row("parked", f"since {when(since, now)}{code}")
     for name in ("reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))

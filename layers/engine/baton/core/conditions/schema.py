@@ -5,11 +5,12 @@ Many sagas have no schema, so the first schema loads the modules that read one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import model
-from baton.core.expressions import escape
+from baton.core.expressions import escape, nearest
 from baton.core.on_demand import OnDemand
 from baton.errors import Problem
 
@@ -71,7 +72,22 @@ def input_violations(schema: Any, value: Any) -> tuple[Problem, ...]:
     """Return the `violations` of a saga's input. A missing input is null."""
     found = violations(schema, value, "/input")
     if not found or value is not None:
-        return found
+        hint = _misspelt_field(schema, value) if found and found[0].path == "/input" else ""
+        return (replace(found[0], suggestion=hint), *found[1:]) if hint else found
     required = schema.get("required") if isinstance(schema, dict) else None
     needs = f"; it needs: {', '.join(map(str, required))}" if isinstance(required, list) and required else ""
     return (Problem("/input", f"`input` is missing{needs}"),)
+
+
+_MOST_FIELDS = 100
+
+
+def _misspelt_field(schema: Any, value: Any) -> str:
+    """Return a hint about the first field of an input that the schema has under a similar name."""
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(fields, dict) or not isinstance(value, dict):
+        return ""
+    missing = [name for name in islice(fields, _MOST_FIELDS) if name not in value]
+    strange = (name[:_MOST_FIELDS] for name in islice(value, _MOST_FIELDS) if name not in fields)
+    hints = (f"`{name}`: {hint}" for name in strange if (hint := nearest(name, missing)))
+    return next(hints, "")

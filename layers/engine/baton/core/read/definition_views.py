@@ -15,7 +15,7 @@ from baton.core.decide.program import Program
 from baton.core.effects.risk import ACTIONS, DEFAULT_RULES, rule_in_words
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.failures.codes import CLASSES, PERMANENT, class_of
-from baton.core.failures.policy import ASK, PolicyEntry
+from baton.core.failures.policy import ASK, FAIL, PolicyEntry
 from baton.core.failures.strategies.base import FailureContext, History, LadderStep, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
 from baton.core.failures.strategies.registry import of
@@ -211,17 +211,21 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> OnFa
     `nodes` maps the first `MOST` tasks that do something else to their words.
     `handled` and `last` are those of the saga's start.
     """
+    if len(nodes := program.graph.nodes) == 1 and nodes[0].function is not None:
+        return OnFailure(steps=_of_function(program, nodes[0], handled=handled), nodes={})
     known: dict[tuple[str, bool], str] = {}
 
     def words(node: Node) -> str:
         key = (node.domain, node.name in program.index.can_fail)
+        if node.function is not None:
+            return _of_function(program, node, handled=handled)
         if node.failures or node.catch:
             return _words(program, node, handled=handled, last=last or ASK)
         if key not in known:
             known[key] = _words(program, node, handled=handled, last=last or ASK)
         return known[key]
 
-    steps, is_said, nodes = words(Node(name="", kind="")), False, dict[str, str]()
+    steps, is_said, others = words(Node(name="", kind="")), False, dict[str, str]()
     for node in program.graph.nodes:
         if not program.kinds[node.kind].has_attempts:
             continue
@@ -229,10 +233,22 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> OnFa
         if own == steps:
             is_said = True
         else:
-            nodes[node.name] = own
-            if len(nodes) == MOST:
+            others[node.name] = own
+            if len(others) == MOST:
                 break
-    return OnFailure(steps=steps if is_said or len(nodes) == MOST else "", nodes=nodes)
+    return OnFailure(steps=steps if is_said or len(others) == MOST else "", nodes=others)
+
+
+def _of_function(program: Program, node: Node, *, handled: bool) -> str:
+    """Return the treatment of a failed step of a function, about which no person is asked."""
+    if node.catch or node.name in program.index.can_fail:
+        end = f"the node {_course(program, node, _OWN, PERMANENT, handled=handled, last=FAIL)}"
+    else:
+        has_undo = program.has_reversible or bool(program.graph.graphs)
+        is_undone = has_undo and _reverts(program, node)
+        end = f"the saga fails and {'undoes' if is_undone else 'leaves'} what was done"
+        end += ", and the saga above goes on" if handled else ""
+    return f"raises in the function; if it is not caught, {end}"
 
 
 def by_class(program: Program) -> dict[str, Any]:
@@ -316,11 +332,13 @@ def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
 
     Some step must have an inverse, and no rule of the document may leave the undoing out.
     """
+    return program.has_reversible and _reverts(program, node, code, kind)
+
+
+def _reverts(program: Program, node: Node, code: str = _OWN, kind: str = PERMANENT) -> bool:
     levels = (program.graph.failures, node.failures)
     ladder = entry_of(code, kind, node.domain, levels).ladder
-    return program.has_reversible and (
-        not is_said(code, kind, levels) or any(of(name).reverts for name in ladder)
-    )
+    return not is_said(code, kind, levels) or any(of(name).reverts for name in ladder)
 
 
 def _then(steps: Steps, end: str) -> str:

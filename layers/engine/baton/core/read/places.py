@@ -594,10 +594,9 @@ def history(place: Place) -> str:
     parts = [recorded, _held(end.blocked_ms), units_in_words(place)]
     if place.attempts:
         last = place.attempts[-1]
-        times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
         is_same = end.failure is not None and code_and_message(end.failure) == code_and_message(last.failure)
         how = "in the same way" if is_same else f"with {code_and_message(last.failure)}"
-        parts.insert(0, f"after it had failed {times}, last {how}")
+        parts.insert(0, f"after {counted(len(place.attempts), 'earlier attempt')} had failed, the last {how}")
     return "; ".join(part for part in parts if part)
 
 
