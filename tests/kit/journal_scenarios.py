@@ -107,22 +107,28 @@ def of_journals(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
 def _of_log(
     world: World, saga: str, entries: list[Entry], done: Mapping[tuple[str, str], list[UnitDone]]
 ) -> Iterator[str]:
-    recorded = set[str]()
+    recorded: dict[str, str] = {}
     for entry in entries:
         written = _written(world, saga, entry)
         for event in entry.events:
             if not isinstance(event, UnitRecorded):
                 continue
             acts = done.get((saga, event.key), [])
-            if event.key in recorded:
+            if (before := recorded.get(event.key)) and not _has_landed_late(world, before, entry.invocation):
                 yield f"{event.name} of {event.node} was recorded twice"
-            recorded.add(event.key)
+            recorded[event.key] = entry.invocation
             if event.cost != UNIT_COST:
                 yield f"{event.name} of {event.node} has cost {UNIT_COST}, and {event.cost} in the log"
             if not any(act.node == event.node and act.at <= written for act in acts):
                 yield f"{event.name} of {event.node} was recorded and not done"
             if any(act.at > written and _is_sure(act) for act in acts):
                 yield f"{event.name} of {event.node} was done again, and its result was in the log"
+
+
+def _has_landed_late(world: World, before: str, after: str) -> bool:
+    """Whether a worker had no answer about its entry: its heir may have read the log, and done the unit, before it landed."""
+    process = world.processes.get(before)
+    return before != after and (process is None or process.unanswered > 0)
 
 
 def _order(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:

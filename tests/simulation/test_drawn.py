@@ -340,6 +340,9 @@ FOUND = {
         budget=3,
         faults=(("write", 8, CRASH_BEFORE), ("read", 26, HANG), ("read", 43, CRASH_BEFORE)),
     ),
+    "an entry with a unit lands behind the worker that does the unit again": Schedule(
+        "journalled", 2180090001907, late_s=6, budget=3, faults=(("write", 11, LATE), ("write", 12, LATE))
+    ),
     "the store is out of order longer than between two signs of life": Schedule(
         "promises", 2110010006123, faults=(), outages=(Outage("dynamodb", HANGS, 2, 62),)
     ),

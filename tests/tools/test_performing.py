@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry, tool
+from baton.tools.output import StepFilter
 from baton.tools.perform import ToolPerformer
 from tests.kit.sentences import Says
 
@@ -276,6 +277,7 @@ def test_the_exception_is_kept_as_the_cause() -> None:
 
 
 def test_where_a_tool_raised_is_in_the_log_of_its_worker(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.handler.addFilter(StepFilter())  # as a worker's
     for function in raising(ValueError("no table")):
         caplog.clear()
         failure(function)
