@@ -170,7 +170,8 @@ def test_the_names_that_an_author_needs_are_at_the_front_door() -> None:
     builds = {name for name in builder.__all__ if name[0].islower()} | {"OUTPUT", "Workflow"}
     of_tools = {"Context", "Key", "Merits", "Risk", "StepFailure", "node_kind", "pipeline", "raises", "tool"}
     of_functions = {"Agent", "Callback", "Operation", "Update", "WorkflowContext", "workflow"}
-    assert set(baton.__all__) - {"__version__"} == of_tools | of_functions | builds
+    of_callers = {"Client", "ClientError", "SagaFailed"}
+    assert set(baton.__all__) - {"__version__"} == of_tools | of_functions | of_callers | builds
     with pytest.raises(AttributeError, match="nonsense"):
         _ = baton.nonsense  # type: ignore[attr-defined]  # the mistake
 
