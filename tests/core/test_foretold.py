@@ -32,6 +32,23 @@ def told(a: str = "tool: t", rest: str = "", **start: Any) -> Any:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "rest"),
+    [
+        ("{f: {function: f}}", ""),
+        ("{f: {function: f}}", "on_failure: fail"),
+        ("{f: {function: f, catch: h}, h: {value: 1}}", ""),
+        ("{f: {function: f}, h: {value: 1}}", ""),
+    ],
+)
+def test_a_failed_step_of_a_function_raises_in_it(nodes: str, rest: str, says: Says) -> None:
+    spec = replace(TOOLS["t"], name="f", calls=("t",), parameters={"type": "object"})
+    graph = compile_document(f"name: w\n{rest}\nnodes: {nodes}", {**TOOLS, "f": spec})
+    for handled in (False, True):
+        found = foretold(Program(graph, KINDS), handled=handled)
+        says([found.steps, *found.nodes.values()][-1])
+
+
+@pytest.mark.parametrize(
     ("rest", "words"),
     [
         ("", f"{ASKS}, then fails; permanent: fails"),
