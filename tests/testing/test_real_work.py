@@ -87,6 +87,9 @@ async def in_a_process_that_hangs() -> str:
         await process.wait()
     finally:
         process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
     return ""
 
 
