@@ -6,10 +6,13 @@ is in test_approved_calls.py.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from baton.core.documents.compile import compile_document
+from baton.core.effects.toolspec import Approval
 from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.questions import MOST_ITEMS, open_questions, visible_arguments
@@ -18,7 +21,18 @@ from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import status_of
 from baton.core.read.definition_views import graph_view
 from baton.core.read.views import saga_view
-from tests.core.approving import AFTER, TOOLS, WITH, asking, compiled, paying, request_of, run, unapproved
+from tests.core.approving import (
+    AFTER,
+    TOOLS,
+    WITH,
+    asking,
+    compiled,
+    paying,
+    request_of,
+    run,
+    spec,
+    unapproved,
+)
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, Saga, done, ready
 from tests.core.nodes.asking import DAY, answer
@@ -203,6 +217,19 @@ def test_an_open_question_is_shown_with_its_risk_and_what_the_step_waits_for(say
     assert "is ready" in why(saga, "pay")
     saga.go(done("pay", 1))
     assert "ran" in why(saga, "pay")
+
+
+@pytest.mark.parametrize(
+    ("said", "audience"), [("", None), ("to: starter", {}), ("to: {group: g}", {"group": "g"})]
+)
+def test_a_node_names_its_own_audience_in_place_of_that_of_its_tool(said: str, audience: Any) -> None:
+    tools = {
+        "wipe": spec("wipe", requires_approval=True, approval=Approval(says={"to": {"group": "support"}}))
+    }
+    node = f"tool: wipe, with: {{amount: 1}}, requires_approval: {{title: Wipe?, {said}}}"
+    asks = compile_document(f"name: w\nnodes: {{a: {{{node}}}}}", tools).nodes[0].approval
+    assert asks is not None
+    assert (asks.says or {}).get("to") == audience
 
 
 def test_a_graph_says_which_nodes_ask_and_by_which_rules(says: Says) -> None:
