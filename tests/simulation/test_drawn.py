@@ -340,6 +340,16 @@ FOUND = {
         budget=3,
         faults=(("write", 8, CRASH_BEFORE), ("read", 26, HANG), ("read", 43, CRASH_BEFORE)),
     ),
+    "steps ran ahead of an entry that is refused, and a function has gone on with them": Schedule(
+        "members",
+        2200070000502,
+        skew_ms=3_000,
+        is_warm=True,
+        faults=(
+            *(("write", 9, CRASH_BEFORE), ("write", 13, THROTTLE), ("write", 15, THROTTLE)),
+            *(("write", 22, LATE), ("read", 37, CRASH_BEFORE)),
+        ),
+    ),
     "an entry with a unit lands behind the worker that does the unit again": Schedule(
         "journalled", 2180090001907, late_s=6, budget=3, faults=(("write", 11, LATE), ("write", 12, LATE))
     ),

@@ -131,8 +131,10 @@ class _Live(Struct):
             return False
         if news and [one.item for one in self.heard[-news:]] != [one.item for one in results[:news]]:
             return False
-        if call.work.heard:
-            self.steps = self.steps[len(self.steps) - news :]
+        since = news if call.work.heard else news + 1  # with its start
+        if len(self.steps) < since:  # what ran ahead of an entry that is not in the log has forgotten some
+            return False
+        self.steps = self.steps[len(self.steps) - since :]
         return True
 
     def requests(self) -> Sequence[OperationRequest]:
