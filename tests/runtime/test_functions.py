@@ -706,7 +706,7 @@ def test_a_decision_that_is_made_anew_does_not_go_on_from_what_a_function_has_fo
         results = tuple(Heard(item=one, digest="", at=0) for one in items)
         return FunctionCall(name="f", slot="f", branch=0, version=2, now=0, work=work, results=results)
 
-    live = _Live(name="f", session=None, passed=lambda: 0, branch=0, arguments=None, checkpoints=0)
+    live = _Live("f", _Session(), lambda: 0, 0, None, 0)
     live.heard = list(call(0, "one", "two").results)
     live.steps = [FunctionStep(), FunctionStep()]
     assert live.continues(call(1, "one", "two"))
