@@ -14,8 +14,8 @@ import pytest
 
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
-from baton.core.log.functions import FunctionCall, Heard, RunningFunction
-from baton.core.log.records import Failure, Value
+from baton.core.log.functions import RunningFunction
+from baton.core.log.records import Failure
 from baton.ports.functions import FunctionFacts, FunctionStep
 from baton.runtime.worker.functions import _Live
 from baton.tools.functions import loop as loops
@@ -696,20 +696,3 @@ def test_a_function_that_computes_for_too_long_is_over(lasts_ms: int, code: str)
     live.start(1_000)
     failure = None if live.end is None else live.end.failure
     assert ("" if failure is None else failure.code) == code
-
-
-def test_a_decision_that_is_made_anew_does_not_go_on_from_what_a_function_has_forgotten() -> None:
-    """An entry with two of its runs was refused: of the first it remembers no more what it asked for."""
-
-    def call(heard: int, *items: str) -> FunctionCall:
-        work = RunningFunction(given=Value(), began=0, heard=heard)
-        results = tuple(Heard(item=one, digest="", at=0) for one in items)
-        return FunctionCall(name="f", slot="f", branch=0, version=2, now=0, work=work, results=results)
-
-    live = _Live("f", _Session(), lambda: 0, 0, None, 0)
-    live.heard = list(call(0, "one", "two").results)
-    live.steps = [FunctionStep(), FunctionStep()]
-    assert live.continues(call(1, "one", "two"))
-    assert live.continues(call(2, "two"))
-    assert not live.continues(call(1, "one", "two"))
-    assert not live.continues(call(0, "one", "two"))

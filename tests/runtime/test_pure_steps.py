@@ -14,8 +14,11 @@ from baton.core.decide.decision import Decision, RunStep, RunSteps
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.functions import FunctionCall, Heard, RunningFunction
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
+from baton.ports.functions import FunctionStep
+from baton.runtime.worker.functions import _Live
 from baton.runtime.worker.runner import _pure_next
 from tests.kit.corpus import start
 from tests.kit.faults import Crash, scripted
@@ -23,6 +26,7 @@ from tests.kit.process import RUNS_IN
 from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 from tests.runtime.functions import Application, Result
+from tests.runtime.test_functions import _Session
 
 CHAIN = "abcdefghij"
 
@@ -336,3 +340,20 @@ def test_the_step_that_kills_its_workers_is_the_one_that_is_blamed(app: Applicat
     parked = [one for one in found.events if isinstance(one, ev.Parked)]
     assert parked[-1].node == "last"
     assert [slots(entry) for entry in found.entries if slots(entry)] == [["a"], ["b"], ["c"]]
+
+
+def test_a_decision_that_is_made_anew_does_not_go_on_from_what_a_function_has_forgotten() -> None:
+    """An entry with two of its runs was refused: of the first it remembers no more what it asked for."""
+
+    def call(heard: int, *items: str) -> FunctionCall:
+        work = RunningFunction(given=ev.Value(), began=0, heard=heard)
+        results = tuple(Heard(item=one, digest="", at=0) for one in items)
+        return FunctionCall(name="f", slot="f", branch=0, version=2, now=0, work=work, results=results)
+
+    live = _Live("f", _Session(), lambda: 0, 0, None, 0)
+    live.heard = list(call(0, "one", "two").results)
+    live.steps = [FunctionStep(), FunctionStep()]
+    assert live.continues(call(1, "one", "two"))
+    assert live.continues(call(2, "two"))
+    assert not live.continues(call(1, "one", "two"))
+    assert not live.continues(call(0, "one", "two"))
