@@ -1,4 +1,4 @@
-"""Which forms real providers answer in: `make providers` asks those whose keys are set, with a small model of each.
+"""Trial of forms with real providers: `make providers` asks those whose keys are set, with a small model of each.
 
 A key is BATON_MODEL_KEY_<PROVIDER>, or OPENAI_API_KEY; Bedrock is asked with the credentials of the shell. A model of one's own
 choice is BATON_MODEL_<PROVIDER>. It costs some cents. The table is that of docs/models.md.

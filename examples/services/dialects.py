@@ -59,7 +59,7 @@ def _calling(id_: str, name: str, arguments: Any) -> dict[str, Any]:
 
 
 def _steps(part: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What a part of a chat completion says, step by step."""
+    """Yield the steps of a part of a chat completion."""
     for choice in part.get("choices", ()):
         delta = choice["delta"]
         if delta.get("content"):

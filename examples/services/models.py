@@ -53,7 +53,7 @@ class Asked:
 
     @property
     def is_other(self) -> bool:
-        """Whether the request came in another dialect than chat completions, which need not ask for its usage."""
+        """True for a request in another dialect than chat completions, which need not ask for its usage."""
         return "stream_options" not in self.body and (
             "max_tokens" in self.body or "inferenceConfig" in self.body
         )

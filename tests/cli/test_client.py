@@ -123,6 +123,18 @@ async def test_signals_updates_answers_and_cancellations_are_sent(api: FakeApi, 
 
 
 @on_the_clock
+async def test_an_update_keeps_its_key_when_the_token_changes_while_it_waits(api: FakeApi) -> None:
+    tokens, taken = iter(("first", "second")), {"id": "s1", "key": "k", "outcome": "waiting"}
+    answered = (202, taken | {"outcome": "answered", "answer": 7})
+    api.on("POST /sagas/s1/signals/go", (202, taken), (401, {"message": "Unauthorized"}), answered)
+    async with Client(api.url, lambda: next(tokens)) as client:
+        assert (await client.update("s1", "go", 1))["answer"] == 7
+    sent = api.of("POST", "/sagas/s1/signals/go")
+    first, again = sent[0].headers["idempotency-key"], sent[-1].headers["idempotency-key"]
+    assert (len(sent), again) == (3, first)
+
+
+@on_the_clock
 async def test_an_answer_names_its_question_if_there_are_several(api: FakeApi, client: Client) -> None:
     api.on("GET /sagas/s1", (200, SAGA | {"questions": [{"id": "0.a"}, {"id": "0.b"}]}))
     api.on("POST /sagas/s1/answer", ACCEPTED)

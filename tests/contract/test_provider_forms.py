@@ -37,7 +37,7 @@ def provider() -> Iterator[Served]:
 
 
 def asked_of(provider: Served, *requests: tuple[dict[str, Any], ...], **fields: Any) -> list[Any]:
-    """What the requests with these messages give, one after the other: answers, or the failure of one."""
+    """Return the answers to requests with these messages, one after the other, or the failure of one."""
 
     async def asked() -> list[Any]:
         adapter, found = models(f"openai={provider.url}/v1"), list[Any]()

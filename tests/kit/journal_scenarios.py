@@ -126,7 +126,7 @@ def _of_log(
 
 
 def _has_landed_late(world: World, before: str, after: str) -> bool:
-    """Whether a worker had no answer about its entry: its heir may have read the log, and done the unit, before it landed."""
+    """Return true if a worker had no answer about its entry: its heir may have done the unit before the entry landed."""
     process = world.processes.get(before)
     return before != after and (process is None or process.unanswered > 0)
 

@@ -87,7 +87,7 @@ async def order(world: World, *, start: Any, patiently: Any, is_on_strike: bool 
 
 
 async def order_cancelled(world: World, *, start: Any, patiently: Any) -> str:
-    """One that its customer no longer wants when it is paid."""
+    """An order that its customer no longer wants when it is paid."""
     saga = await _ordered(world, start, is_on_strike=False)
 
     async def cancel() -> None:

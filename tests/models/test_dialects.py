@@ -1,4 +1,4 @@
-"""What is sent to Anthropic and Bedrock, and what comes back from them."""
+"""Requests to Anthropic and Bedrock, and their answers."""
 
 from __future__ import annotations
 

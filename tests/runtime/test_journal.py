@@ -532,7 +532,7 @@ class Metered:
 async def test_what_units_have_cost_counts_although_their_worker_dies(
     dies: str, spent: float, budget: str, cost_usd: str | None
 ) -> None:
-    """What is in no entry yet is lost with it, as of any attempt: the unit is paid for again."""
+    """A unit whose entry is not written is lost, as any attempt is, and is paid for again."""
     world = World.start(limits=Limits(user_day_budget_usd=budget, saga_budget_usd="2"))
     metered = Metered(dies)
     metered.open(world, cost_usd=cost_usd)

@@ -547,7 +547,8 @@ class Client:
 
         `outcome` is `answered`, with the function's `answer`, or says why there is none.
         """
-        return await self._call(lambda api: api.update(saga, name, payload, key or None, wait))
+        same = key or new_key()  # also after another token: it is one signal
+        return await self._call(lambda api: api.update(saga, name, payload, same, wait))
 
     async def answer(
         self, saga: str, action: str, *, ask: str = "", key: str = "", **more: Any
