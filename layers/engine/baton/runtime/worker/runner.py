@@ -279,7 +279,7 @@ PERFORMERS: Mapping[type[Command], Callable[[InvocationScope, LogWriter], Comman
     JudgeConditions: lambda scope, _: ConditionJudge(scope),
     LookAtStanding: lambda scope, _: children.StandingLooker(scope),
     StopSteps: lambda *_: StepStopper(),
-    CancelChildren: lambda *made: children.ChildCanceller(*made),  # noqa: PLW0108
+    CancelChildren: lambda *made: children.ChildCanceller(*made),  # noqa: PLW0108  # loaded with the first
     StartHandler: lambda scope, _: children.HandlerStarter(scope),
     RunSteps: lambda scope, _: StepStarter(scope),
     TendChildren: lambda *made: children.ChildTender(*made),  # noqa: PLW0108  # loaded with the first
