@@ -392,11 +392,12 @@ class ToolPerformer:
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         """Return the result as JSON types. Raises `StepFailure`, `NoRoom`; cancellation passes."""
         found = self._called.get(tool) or self._find(tool)
-        RUNNING.set((tool, context))  # until the end of the task, which is the attempt's own
         if self._helpers is not None and found.needs_process:
+            RUNNING.set((tool, context))
             return await self._helpers.perform(tool, arguments, context)
         if found.context:
             context = with_journal(context, tool, asyncio.get_running_loop())
+        RUNNING.set((tool, context))  # until the end of the task, which is the attempt's own
         call = bind(found, arguments, context)
         watch = self._watch if found.is_async else None
         try:

@@ -23,6 +23,8 @@ from baton.tools.functions.agents import Agent
 from baton.tools.functions.context import WorkflowContext
 
 _is_name = re.compile(WORKFLOW_NAME).fullmatch
+OWN_TOOLS = "baton_tools"
+"""Attribute of a class with tools that a function calls by naming the class."""
 _OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
 
 
@@ -130,6 +132,10 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
+            elif isinstance(value, type):
+                for one in vars(value).get(OWN_TOOLS, ()):
+                    registry.setdefault(one.spec.name, one)
+                    found.add(one.spec.name)
             elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
                 raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
     graphs = {

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from baton.ports.functions import OperationRequest
+from baton.tools.output import RUNNING
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -80,6 +81,8 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._tasks: list[tuple[asyncio.Task[Any], Any]] = []
         self._is_forgotten, self._prune_at = False, _PRUNE_AT
         self.now_s = 0.0
+        self.context: Any = None
+        """The context of the function."""
 
     # ---- for the session (run.py)
 
@@ -204,6 +207,14 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Drop what nothing in the function has waited for, as it does not wait for it."""
+
+
+def current() -> Any:
+    """Return the context of the workflow function or of the tool whose code runs here; None outside of both."""
+    loop = _running()
+    if isinstance(loop, FunctionLoop):
+        return loop.context
+    return None if (running := RUNNING.get()) is None else running[1]
 
 
 # ---- operations

@@ -51,7 +51,7 @@ class _Session:
         self._asks = FunctionRun()
         self._context = WorkflowContext(facts, tools, self._asks)
         self._loop = FunctionLoop(self._context.sleep)
-        self._asks.loop = self._loop
+        self._asks.loop, self._loop.context = self._loop, self._context
         self._task: asyncio.Task[Any] | None = None
         self._log_context = copy_context()
 

@@ -35,7 +35,7 @@ from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.failures.evidence import Evidence
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
-from baton.tools.output import finish_line, take_printed
+from baton.tools.output import RUNNING, finish_line, take_printed
 from baton.tools.perform import (
     bind,
     evidence_for,
@@ -216,9 +216,9 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         units=partial(_Units, channel, call["result_bytes"]),
     )
     try:
-        value = plain_json(
-            tool, tool.function(**bind(tool, call["arguments"], with_journal(context, name, None)))
-        )
+        made = with_journal(context, name, None)
+        RUNNING.set((name, made))
+        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], made)))
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
         return wire.NO_ROOM, utf8_text(str(error)[: wire.MAX_TEXT]).encode()

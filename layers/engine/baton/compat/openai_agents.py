@@ -1,0 +1,354 @@
+"""Agents of the OpenAI Agents SDK in sagas. All names of `agents` are here; `Agent` and `Runner` are replaced.
+
+In a workflow function each request to a model and each call of a function tool is an operation of the saga.
+In a tool they are units of its journal. Outside of sagas they are what they are in the SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from inspect import signature
+from typing import Any, ClassVar, TypeVar, cast
+
+import agents
+from agents import *  # noqa: F403  # so that a module changes where it imports from, and nothing else
+from agents import (
+    ApplyPatchTool,
+    ComputerTool,
+    CustomTool,
+    FunctionTool,
+    LocalShellTool,
+    Model,
+    ModelProvider,
+    ModelResponse,
+    RunConfig,
+    RunContextWrapper,
+    RunResult,
+    RunResultStreaming,
+    ShellTool,
+    Tool,
+    ToolOrigin,
+    ToolOriginType,
+    TResponseInputItem,
+)
+from agents.exceptions import AgentsException
+from agents.items import TResponseStreamEvent
+from agents.tool import get_function_tool_origin
+from agents.tool_context import ToolContext
+from openai.types.responses import Response, ResponseCompletedEvent
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from baton.ports import NoRoom, StepContext, StepFailure
+from baton.tools.define import Registry
+from baton.tools.define import tool as declare
+from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.loop import FunctionDefect, TaskPath, current, task_path
+
+T = TypeVar("T")
+TContext = TypeVar("TContext")
+Act = Callable[[], Awaitable[Any]]
+
+REQUEST, CALL = "openai_agents.request", "openai_agents.call"
+"""Tools of the operations in a workflow function."""
+_MISSING = {"missing": True}
+"""Result of an operation whose code is not in this process: it has not begun."""
+_BODIES: dict[tuple[str, str, str], Act] = {}
+"""Code of the operations that functions in this process wait for, by tenant, saga and place."""
+_LOCAL = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
+_RESPONSE = TypeAdapter(ModelResponse)
+_of_request = signature(Model.get_response)
+_of_run: ContextVar[_Run | None] = ContextVar("of_run", default=None)
+
+
+# ---- operations
+
+
+async def _perform(body: str, of: dict[str, Any], context: StepContext) -> Any:
+    """Do what an agent in a workflow function asks for. `of`: what that is, for people."""
+    act = _BODIES.get((context.tenant, context.saga, body))
+    return _MISSING if act is None else {"value": await act()}
+
+
+_OWN = Registry()
+for _name in (REQUEST, CALL):
+    declare(_name, timeout="14m", registry=_OWN)(_perform)
+
+
+class _Run:
+    """A run of an agent. `path`: its place in a function. `fault`: one that no model is to hear of."""
+
+    def __init__(self, path: TaskPath | None) -> None:
+        self.path, self.fault = path, cast("Exception | None", None)
+
+
+async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act) -> Any:
+    """Return the result of `act`, as JSON: that of the log, if it has one.
+
+    number: distinguishes what a tool does at the same time. Raises `StepFailure`, `FunctionDefect`, `NoRoom`.
+    """
+    saga, run = current(), _of_run.get()
+    if saga is None:
+        return await act()
+    try:
+        if isinstance(saga, StepContext):
+            digest = hashlib.sha256(json.dumps(number, sort_keys=True).encode()).hexdigest()[:12]
+            return await saga.once(f"{name[:80]} {digest}", act)
+        return await _as_step(saga, run, tool, re.sub("[^A-Za-z0-9_]", "_", name)[:40], of, act)
+    except (FunctionDefect, NoRoom) as error:
+        if run is not None:
+            run.fault = error
+        raise
+
+
+async def _as_step(
+    saga: WorkflowContext, run: _Run | None, tool: str, name: str, of: dict[str, Any], act: Act
+) -> Any:
+    """Return the result of an operation of a function; one that a process does not have is asked for again."""
+    while True:
+        body = saga.uuid().hex
+        key = saga.tenant, saga.saga, body
+        _BODIES[key] = act
+        here = task_path.set(run.path) if run is not None and run.path is not None else None
+        try:
+            asked = saga.step(tool, body, of, name=name)
+        finally:
+            if here is not None:
+                task_path.reset(here)
+        try:
+            outcome = await asked
+        finally:
+            if _BODIES.get(key) is act:
+                del _BODIES[key]
+        if outcome != _MISSING:
+            return outcome["value"]
+
+
+# ---- requests to models
+
+
+class _SagaModel(Model):
+    """A model whose requests are operations of the saga. `make`: makes the model itself."""
+
+    def __init__(self, name: str | None, make: Callable[[], Model]) -> None:
+        self._name, self._make = name, make
+
+    async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
+        if current() is None:
+            return await self._make().get_response(*args, **options)
+        given = _of_request.bind(self, *args, **options).arguments
+        for one in given["tools"]:
+            if isinstance(one, FunctionTool) and not _is_recorded(one):
+                text = f"`{one.name}` is a tool of an agent that is no `baton.compat.openai_agents.Agent`"
+                raise FunctionDefect(f"{text}; import `Agent` from there")
+
+        async def ask() -> Any:
+            response = await self._make().get_response(*args, **options)
+            return _RESPONSE.dump_python(response, mode="json", exclude_none=True)
+
+        said = [self._name, given["system_instructions"], given["input"], sorted(t.name for t in given["tools"])]
+        said = to_jsonable_python(said, fallback=str)
+        made = await _once(REQUEST, "model", said, {"model": self._name or ""}, ask)
+        return _RESPONSE.validate_python(made)
+
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:  # type: ignore[override]
+        if current() is None:
+            async for event in self._make().stream_response(*args, **options):
+                yield event
+            return
+        made = await self.get_response(*args, **options)
+        yield _completed(made, self._name)
+
+
+def _completed(made: ModelResponse, model: str | None) -> ResponseCompletedEvent:
+    """Return the one event of a recorded answer."""
+    response = Response(
+        id=made.response_id or "recorded",
+        created_at=0,
+        model=model or "",
+        object="response",
+        output=made.output,
+        tool_choice="auto",
+        tools=[],
+        parallel_tool_calls=True,
+        usage=None,
+    )
+    return ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+
+
+class _SagaModels(ModelProvider):
+    """Provider of models whose requests are operations of the saga."""
+
+    def __init__(self, provider: ModelProvider) -> None:
+        self.provider = provider
+
+    def get_model(self, model_name: str | None) -> Model:
+        return _SagaModel(model_name, lambda: self.provider.get_model(model_name))
+
+
+# ---- calls of function tools
+
+
+class _Call:
+    """A function tool whose calls are operations of the saga."""
+
+    def __init__(self, tool: FunctionTool) -> None:
+        self._invoke = tool.on_invoke_tool
+        self._name = tool.name
+
+    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
+        async def act() -> Any:
+            return _plain(await self._invoke(context, arguments))
+
+        of = {"tool": self._name, "arguments": arguments, "call": context.tool_call_id}
+        return await _once(CALL, self._name, context.tool_call_id, of, act)
+
+
+def _plain(value: Any) -> Any:
+    """Return the result of a tool as JSON that the SDK tells a model in the same words."""
+    if isinstance(value, (list, tuple)) and any(isinstance(one, BaseModel) for one in value):
+        return [_plain(one) for one in value]
+    if isinstance(value, agents.ToolOutputText | agents.ToolOutputImage | agents.ToolOutputFileContent):
+        return value.model_dump(mode="json", exclude_none=True)
+    try:
+        is_same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (TypeError, ValueError):
+        is_same = False
+    return value if is_same else str(value)
+
+
+def _is_recorded(tool: FunctionTool) -> bool:
+    """Return true for a tool whose calls are operations. An agent as a tool has operations of its own."""
+    origin = get_function_tool_origin(tool)
+    is_agent = isinstance(origin, ToolOrigin) and origin.type is ToolOriginType.AGENT_AS_TOOL
+    return is_agent or isinstance(tool.on_invoke_tool, _Call)
+
+
+def _recorded(tool: Tool) -> Tool:
+    if isinstance(tool, _LOCAL):
+        text = f"`{tool.name}` acts on this machine, and no operation of the saga would be recorded"
+        raise FunctionDefect(f"{text}; write a function tool")
+    if not isinstance(tool, FunctionTool) or _is_recorded(tool):
+        return tool
+    made = copy.copy(tool)
+    made.on_invoke_tool = _Call(tool)
+    return made
+
+
+class Agent(agents.Agent[TContext]):
+    """An agent of the SDK whose requests and calls are operations of the saga that runs it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "model" and isinstance(value, Model) and not isinstance(value, _SagaModel):
+            value = _SagaModel(getattr(value, "model", None), lambda given=value: given)  # type: ignore[misc]
+        super().__setattr__(name, value)
+
+    async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
+        """Return the tools of the agent."""
+        found = await super().get_all_tools(run_context)
+        return found if current() is None else [_recorded(one) for one in found]
+
+
+# ---- runs
+
+
+class Runner(agents.Runner):
+    """The runner of the SDK. In a workflow function, calls that need an approval are questions of the saga."""
+
+    baton_tools: ClassVar = tuple(_OWN.values())
+
+    @classmethod
+    async def run(  # type: ignore[override]
+        cls,
+        starting_agent: agents.Agent[Any],
+        input: Any,
+        *,
+        ask: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> RunResult:
+        """Run an agent until its final output.
+
+        ask: arguments of `context.ask` for its approvals, such as `to`, `expires` and `risk`. options: those of
+        the SDK. Raises what the SDK raises, and `StepFailure`.
+        """
+        saga = current()
+        if saga is None:
+            return await super().run(starting_agent, input, **options)
+        run = _Run(task_path.get() if isinstance(saga, WorkflowContext) else None)
+        if (outer := _of_run.get()) is not None:
+            run.path = outer.path
+        token, options = _of_run.set(run), _in_saga(options)
+        try:
+            result = await super().run(starting_agent, input, **options)
+            options.pop("context", None)
+            while result.interruptions and isinstance(saga, WorkflowContext):
+                state = await _answered(saga, result, ask or {})
+                result = await super().run(starting_agent, state, **options)
+        except AgentsException as error:
+            if isinstance(error.__cause__, (FunctionDefect, NoRoom, StepFailure)):
+                raise error.__cause__ from error
+            raise
+        finally:
+            _of_run.reset(token)
+            if run.fault is not None:
+                raise run.fault
+        return result
+
+    @classmethod
+    def run_sync(cls, starting_agent: agents.Agent[Any], input: Any, **options: Any) -> RunResult:
+        """Run an agent in a plain function."""
+        return super().run_sync(starting_agent, input, **_in_saga(options))
+
+    @classmethod
+    def run_streamed(  # type: ignore[override]
+        cls, starting_agent: agents.Agent[Any], input: Any, **options: Any
+    ) -> RunResultStreaming:
+        """Run an agent and stream its events; in a saga an answer of a model is one event."""
+        return super().run_streamed(starting_agent, input, **_in_saga(options))
+
+
+def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run, with the models of the saga and without traces to elsewhere."""
+    if current() is None:
+        return dict(options)
+    given = options.get("run_config")
+    config = RunConfig(**given) if isinstance(given, Mapping) else given or RunConfig()
+    if not isinstance(config.model_provider, _SagaModels):
+        config = replace(config, model_provider=_SagaModels(config.model_provider), tracing_disabled=True)
+    if isinstance(config.model, Model) and not isinstance(config.model, _SagaModel):
+        model = config.model
+        config = replace(config, model=_SagaModel(getattr(model, "model", None), lambda: model))
+    return {**options, "run_config": config}
+
+
+async def _answered(saga: WorkflowContext, result: RunResult, ask: Mapping[str, Any]) -> Any:
+    """Return the state of a run whose calls people have approved or rejected."""
+    state = result.to_state()
+    asked = [
+        saga.ask(**{"title": f"{one.agent.name}: {one.name}", "details": _details(one), "name": "approve", **ask})
+        for one in result.interruptions
+    ]
+    for one, question in zip(result.interruptions, asked, strict=True):
+        try:
+            await question
+        except StepFailure as failure:
+            if failure.code != "rejected":
+                raise
+            state.reject(one, rejection_message=failure.message)
+        else:
+            state.approve(one)
+    return state
+
+
+def _details(item: Any) -> Any:
+    try:
+        return json.loads(item.arguments)
+    except (TypeError, ValueError):
+        return item.arguments
