@@ -1,102 +1,477 @@
-"""Agents of the OpenAI Agents SDK in sagas, in virtual time."""
+"""Agents of the OpenAI Agents SDK in sagas: a desk of the shape of its public examples, whatever happens to its workers.
+
+A triage agent with a guardrail, which asks an agent of its own, hands over to a clerk with tools; one of them needs an
+approval. `make test` meets a sample of the faults, `make soak` all.
+"""
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import agents
+import msgspec
 import pytest
-from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
-
-from baton import WorkflowContext, workflow
-from baton.compat.openai_agents import (
-    Agent,
+from agents import (
     GuardrailFunctionOutput,
     InputGuardrailTripwireTriggered,
+    Model,
+    ModelResponse,
+    RunConfig,
     RunContextWrapper,
-    Runner,
     Usage,
     function_tool,
     input_guardrail,
 )
+from agents.testing import assistant_message, function_call
+from agents.tool_context import ToolContext
+
+from baton import Context, StepFailure, WorkflowContext, tool, workflow
+from baton.compat import openai_agents
+from baton.compat.openai_agents import Agent, Runner, SagaSession, step_tool
+from baton.core.log.questions import Answer
+from baton.errors import NotAllowedNow
 from baton.testing import run
 from baton.testing.result import Result
 from baton.tools.define import Registry
-from agents.tool_context import ToolContext
+from baton.tools.functions.define import document_of
+from tests.kit.corpus import Scenario, patiently, shown, start
+from tests.kit.faults import EVERYTHING, Chaos, Plan, scripted
+from tests.kit.process import RUNS_IN, pause
+from tests.kit.shared_budget import resume_parked
+from tests.kit.verdict import Verdict
+from tests.kit.verdict import run as verdict_of
+from tests.kit.world import World
+
+MESSAGE = {"message": "I want my money back."}
+WAY = ["model", "model#2", "model#3", "find_order", "model#4", "approve", "refund", "model#5"]
+REQUESTS = ["triage 0", "polite 0", "clerk 1", "clerk 2", "clerk 3"]
+ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+
+
+class Scripted(Model):
+    """A model that answers by the number of results that it is told: a request may be repeated."""
+
+    def __init__(self, desk: Desk, name: str, *answers: Any) -> None:
+        self._desk, self._name, self._answers = desk, name, answers
+
+    async def get_response(
+        self, system_instructions: Any, input: Any, *args: Any, **options: Any
+    ) -> ModelResponse:
+        items = input if isinstance(input, list) else []
+        done = sum(one.get("type") == "function_call_output" for one in items)
+        told = f"{self._name} {done}"
+        await self._desk.acts(told, self._desk.requests)
+        await pause(0.2)
+        use = Usage(requests=1, input_tokens=100, output_tokens=10, total_tokens=110)
+        return ModelResponse([self._answers[min(done, len(self._answers) - 1)]], use, told)
+
+    async def stream_response(self, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError
+        yield
 
 
 class Desk:
-    """A support desk of agents, with all that it did."""
+    """The agents, and all that they did. `again`: what was done although its result was in the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, polite: str = "yes", clerk: tuple[Any, ...] = (), **tools: Any) -> None:
         self.requests: list[str] = []
         self.refunds: list[str] = []
-        use = Usage(requests=1, input_tokens=100, output_tokens=10, total_tokens=110)
-
-        def model(name: str, *answers: Any) -> ScriptedModel:
-            """Answers by the number of items after the last message of the user: a request may be repeated."""
-
-            def answer(call: Any) -> Any:
-                items = call.input if isinstance(call.input, list) else []
-                done = sum(1 for one in items if one.get("type") == "function_call_output")
-                self.requests.append(f"{name} {done}")
-                return ModelStep(output=[answers[min(done, len(answers) - 1)]], usage=use)
-
-            return ScriptedModel([ModelStep(responder=answer) for _ in range(50)])
+        self.again: list[str] = []
+        self.world: World | None = None
+        self.registry = Registry()
 
         @function_tool
-        def find_order(text: str) -> str:
+        async def find_order(context: ToolContext[Any], text: str) -> str:
             """Find the order that a text is about."""
-            return "o1"
+            await self.acts(f"found {context.tool_call_id}", [])
+            return f"found {context.tool_call_id}"
 
         @function_tool(needs_approval=True)
         async def refund(context: ToolContext[Any], order: str) -> str:
             """Give the money for an order back."""
-            self.refunds.append(context.tool_call_id)
-            return f"refunded {order}"
+            await self.acts(f"refunded {context.tool_call_id}", self.refunds)
+            return f"refunded {context.tool_call_id}"
 
-        polite = Agent(name="polite", model=model("polite", assistant_message("yes")))
+        guard = Agent(name="polite", model=Scripted(self, "polite", assistant_message(polite)))
 
         @input_guardrail
-        async def is_polite(context: RunContextWrapper[Any], agent: Any, text: Any) -> GuardrailFunctionOutput:
-            said = await Runner.run(polite, text, context=context.context)
-            return GuardrailFunctionOutput(output_info=said.final_output, tripwire_triggered=said.final_output == "no")
+        async def is_polite(
+            context: RunContextWrapper[Any], agent: Any, text: Any
+        ) -> GuardrailFunctionOutput:
+            said = await Runner.run(guard, text, context=context.context)
+            return GuardrailFunctionOutput(said.final_output, tripwire_triggered=said.final_output == "no")
 
-        self.clerk = Agent(
+        answers = clerk or (
+            function_call("find_order", {"text": "my order"}, call_id="c2"),
+            function_call("refund", {"order": "o1"}, call_id="c3"),
+            assistant_message("It is done."),
+        )
+        self.clerk: Agent[Any] = Agent(
             name="clerk",
             handoff_description="Gives money back",
-            tools=[find_order, refund],
-            model=model(
-                "clerk",
-                function_call("refund", {"order": "o1"}, call_id="c9"),
-                function_call("find_order", {"text": "my order"}, call_id="c2"),
-                function_call("refund", {"order": "o1"}, call_id="c3"),
-                assistant_message("It is done."),
-            ),
+            tools=tools.get("tools", [find_order, refund]),
+            model=Scripted(self, "clerk", answers[0], *answers),
         )
-        self.triage = Agent(
+        self.triage: Agent[Any] = Agent(
             name="triage",
             instructions="Send the customer to a colleague.",
             handoffs=[self.clerk],
             input_guardrails=[is_polite],
-            model=model("triage", function_call("transfer_to_clerk", {}, call_id="c1")),
+            model=Scripted(self, "triage", function_call("transfer_to_clerk", {}, call_id="c1")),
         )
-        self.registry = Registry()
-        triage = self.triage
 
-        @workflow("support", registry=self.registry)
+        @workflow("support", registry=self.registry, tools=tools.get("steps", ()))
         async def support(message: str, context: WorkflowContext) -> Any:
-            result = await Runner.run(triage, message)
+            result = await Runner.run(self.triage, message)
             return [result.final_output, result.last_agent.name]
 
         self.support = support
 
-    def run(self, **options: Any) -> Result:
-        return run(self.support, {"message": "I want my money back."}, tools=self.registry, **options)
+    async def acts(self, told: str, book: list[str]) -> None:
+        """Note what is done, and if its result is in the log."""
+        if (process := RUNS_IN.get()) is not None:
+            process.check()
+        if self.world is not None:
+            entries = self.world.entries(self.world.log.heads()[0].ref.id)
+            if any(f'"{told}"'.encode() in msgspec.json.encode(one) for one in entries):
+                self.again.append(told)
+        book.append(told)
+
+    def run(self, function: Callable[..., Any] | None = None, **options: Any) -> Result:
+        options = {"answers": {"approve": "approve"}, **options}
+        return run(function or self.support, MESSAGE, tools=self.registry, **options)
+
+    def furnish(self, world: World) -> None:
+        """Put it into a world."""
+        self.world = world
+        for one in self.registry.values():
+            world.registry.add(one)
+        world.tools = world.registry.specs()
 
 
-def test_x() -> None:
+# ---- in a workflow function
+
+
+def test_each_request_and_each_call_is_an_operation() -> None:
     desk = Desk()
-    result = desk.run(answers={"approve": "approve"})
-    print(result)
-    print(desk.requests, desk.refunds, result.way)
-    assert 0
+    result = desk.run()
+    assert (result.status, result.output) == ("completed", ["It is done.", "clerk"]), result
+    assert result.way == WAY
+    assert (desk.requests, desk.refunds) == (REQUESTS, ["refunded c3"])
+    assert result.steps["refund"].output == {"value": "refunded c3"}
+
+
+def test_a_rejected_call_is_not_made_and_its_model_hears_why() -> None:
+    desk = Desk()
+    result = desk.run(answers={"approve": {"action": "reject", "comment": "too much"}})
+    assert (result.output, desk.refunds) == (["It is done.", "clerk"], [])
+    assert "refund" not in result.way
+
+
+def test_a_guardrail_that_trips_raises_in_the_function() -> None:
+    desk = Desk(polite="no")
+
+    @workflow("guarded", registry=desk.registry)
+    async def guarded(message: str, context: WorkflowContext) -> str:
+        try:
+            await Runner.run(desk.triage, message)
+        except InputGuardrailTripwireTriggered as error:
+            return str(error.guardrail_result.output.output_info)
+        return "passed"
+
+    result = desk.run(guarded)
+    assert (result.status, result.output, desk.refunds) == ("completed", "no", []), result
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize("operation", [one for one in WAY if one != "approve"])
+def test_a_worker_that_dies_at_an_operation_repeats_no_recorded_one(operation: str, moment: str) -> None:
+    desk = Desk()
+    result = desk.run(kills={operation: moment})
+    assert (result.status, result.output) == ("completed", ["It is done.", "clerk"]), result
+    assert set(desk.refunds) == {"refunded c3"}
+    assert len(desk.requests) + len(desk.refunds) <= len(REQUESTS) + 3  # what was under way, and no more
+
+
+async def _driven(world: World, desk: Desk) -> str:
+    document = json.dumps(document_of(desk.registry["support"]))
+    saga = await start(world, document, MESSAGE, "support")
+    while world.end(saga) is None:
+        for question in (await shown(world, saga))["questions"]:
+            answer, key = Answer(ask=question["id"], action="approve"), f"key-{question['id']}"
+            with suppress(NotAllowedNow):
+                await patiently(
+                    world, lambda service, answer=answer, key=key: service.answer(saga, answer, key)
+                )  # type: ignore[misc]
+        await asyncio.sleep(20)
+        await resume_parked(world, patiently)
+    return saga
+
+
+def endured(plan: Plan, drive: Any = _driven, expected: str = "completed") -> tuple[Desk, Verdict]:
+    desk = Desk()
+    return desk, verdict_of(Scenario("support", partial(drive, desk=desk), expected), plan, desk.furnish)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("fate", EVERYTHING)
+def test_nothing_recorded_is_paid_or_done_again_whatever_fails_at_a_write(fate: str) -> None:
+    """Workers crash, stand still past their leases, and have no answer; at each write in turn."""
+    _, whole = endured(Plan())
+    numbers = range(1, len(whole.writes) + 1)
+    for number in numbers if ALL else numbers[EVERYTHING.index(fate) :: 9]:
+        desk, verdict = endured(scripted((("write", number, fate),)))
+        assert (verdict.broken, desk.again) == ((), []), number
+        assert (verdict.status, verdict.output) == ("completed", ["It is done.", "clerk"]), number
+        assert set(desk.refunds) == {"refunded c3"}, number
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(100 if ALL else 4))
+def test_nothing_recorded_is_paid_or_done_again_whatever_fails_by_chance(seed: int) -> None:
+    desk, verdict = endured(Chaos(seed=seed, budget=8, kinds=EVERYTHING))
+    assert (verdict.broken, desk.again) == ((), [])
+    assert (verdict.status, verdict.output) == ("completed", ["It is done.", "clerk"])
+
+
+@pytest.mark.simulation
+def test_a_fork_keeps_what_was_done_before_its_cut() -> None:
+    async def drive(world: World, desk: Desk) -> str:
+        saga = await _driven(world, desk)
+        done = [one.version for one in world.entries(saga) if b'"refunded c3"' in msgspec.json.encode(one)]
+        desk.requests.clear()
+        await world.service().fork(saga, done[0], "once more", "fork")
+        await world.settle()
+        return saga
+
+    desk, verdict = endured(Plan(), drive)
+    assert (verdict.status, verdict.output, verdict.broken) == ("completed", ["It is done.", "clerk"], ())
+    assert (desk.requests, desk.refunds) == (["clerk 3"], ["refunded c3"])
+
+
+@pytest.mark.simulation
+def test_a_cancelled_saga_asks_no_model_any_more() -> None:
+    async def drive(world: World, desk: Desk) -> str:
+        saga = await start(world, json.dumps(document_of(desk.registry["support"])), MESSAGE, "support")
+        await asyncio.sleep(30)  # it waits for its approval
+        await world.service().cancel(saga, "enough", 0)
+        await world.settle()
+        return saga
+
+    desk, verdict = endured(Plan(), drive, "cancelled")
+    assert (verdict.status, verdict.broken, desk.refunds) == ("cancelled", (), [])
+    assert desk.requests == REQUESTS[:-1]
+
+
+# ---- tools of Baton, sessions, streams
+
+
+def _with_steps(*, fails: bool = False) -> tuple[Desk, list[str]]:
+    books, registry = list[str](), Registry()
+
+    @tool("bank.refund", registry=registry, undo="bank.charge")
+    async def refund(order: str, context: Context) -> str:
+        """Give the money back."""
+        books.append(context.idempotency_key)
+        if fails:
+            raise StepFailure("card_closed", "there is no such card", kind="permanent")
+        return f"refunded {order}"
+
+    @tool("bank.charge", registry=registry)
+    async def charge(order: str) -> None:
+        books.append(f"charged {order}")
+
+    answers = (function_call("refund", {"order": "o1"}, call_id="c3"), assistant_message("It is done."))
+    desk = Desk(clerk=answers, tools=[step_tool(refund, needs_approval=True)], steps=[refund])
+    for one in registry.values():
+        desk.registry.add(one)
+    return desk, books
+
+
+@pytest.mark.parametrize("moment", ["", "before", "during", "after"])
+def test_a_tool_of_baton_is_a_step_with_its_key(moment: str) -> None:
+    desk, keys = _with_steps()
+    result = desk.run(kills={"refund": moment} if moment else {})
+    assert (result.status, result.steps["refund"].output) == ("completed", "refunded o1"), result
+    assert len(set(keys)) == 1
+
+
+def test_a_model_hears_that_a_step_has_failed_for_good() -> None:
+    desk, keys = _with_steps(fails=True)
+    result = desk.run()
+    assert (result.output, len(keys)) == (["It is done.", "clerk"], 1)
+    assert result.steps["refund"].state == "failed"
+
+
+def test_a_rollback_undoes_the_steps_of_agents() -> None:
+    desk, books = _with_steps()
+
+    @workflow("then-fails", registry=desk.registry, tools=["bank.refund"])
+    async def then_fails(message: str, context: WorkflowContext) -> None:
+        await Runner.run(desk.triage, message)
+        context.fail("regret", "no money after all", kind="permanent")
+
+    result = desk.run(then_fails)
+    assert (result.status, result.undone, books[1:]) == ("rolled_back", ["refund"], ["charged o1"])
+
+
+@pytest.mark.parametrize("kill", ["", "model#3"])
+def test_a_session_has_its_items_after_a_death_and_a_checkpoint(kill: str) -> None:
+    registry, heard = Registry(), list[int]()
+    desk = Desk()
+
+    class Counting(Scripted):
+        async def get_response(
+            self, system_instructions: Any, input: Any, *args: Any, **options: Any
+        ) -> ModelResponse:
+            heard.append(len(input))
+            return await super().get_response(system_instructions, input, *args, **options)
+
+    talker = Agent(name="talker", model=Counting(desk, "talker", assistant_message("I see.")))
+
+    @workflow("talk", registry=registry)
+    async def talk(context: WorkflowContext) -> int:
+        session = SagaSession(items=context.state)
+        for word in ("one", "two"):
+            await Runner.run(talker, word, session=session)
+        if context.state is None:
+            context.checkpoint(await session.get_items())
+        assert len(await session.get_items(3)) == 3
+        await session.pop_item()
+        count = len(await session.get_items())
+        await session.clear_session()
+        return count + len(await session.get_items())
+
+    result = run(talk, tools=registry, kills={kill: "after"} if kill else {})
+    assert (result.status, result.output) == ("completed", 7), result
+    assert sorted(set(heard)) == [1, 3, 5, 7]
+
+
+def test_a_stream_has_the_recorded_answers() -> None:
+    desk, kinds = Desk(), list[str]()
+
+    @workflow("streams", registry=desk.registry)
+    async def streams(message: str, context: WorkflowContext) -> Any:
+        stream = Runner.run_streamed(desk.triage, message)
+        async for event in stream.stream_events():
+            kinds.append(event.type)
+        return [stream.final_output, len(stream.interruptions)]
+
+    result = desk.run(streams)
+    assert (result.status, result.output) == ("completed", [None, 1]), result
+    assert {"raw_response_event", "run_item_stream_event", "agent_updated_stream_event"} == set(kinds)
+
+
+def test_an_agent_as_a_tool_has_operations_of_its_own() -> None:
+    desk = Desk()
+    desk.clerk.tools[1].needs_approval = False  # type: ignore[union-attr]
+    asks = (function_call("ask_clerk", {"input": "money"}, call_id="c8"), assistant_message("Settled."))
+    boss = Agent(
+        name="boss",
+        tools=[desk.clerk.as_tool("ask_clerk", "Asks the clerk")],
+        model=Scripted(desk, "boss", *asks),
+    )
+
+    @workflow("boss", registry=desk.registry)
+    async def ask(message: str, context: WorkflowContext) -> Any:
+        return (await Runner.run(boss, message)).final_output
+
+    result = desk.run(ask)
+    assert (result.output, result.way) == (
+        "Settled.",
+        ["model", "model#2", "refund", "model#3", "model#4"],
+    ), result
+
+
+# ---- in a tool, and outside of sagas
+
+
+@pytest.mark.parametrize("kill", ["", "model", "find_order"])
+def test_in_a_tool_requests_and_calls_are_units_of_its_journal(kill: str) -> None:
+    desk, registry = Desk(), Registry()
+    desk.clerk.tools[1].needs_approval = False  # type: ignore[union-attr]
+
+    @tool("desk.answer", registry=registry)
+    async def answer(message: str, context: Context) -> str:
+        return str((await Runner.run(desk.triage, message)).final_output)
+
+    @workflow("whole", registry=registry)
+    async def whole(message: str, context: WorkflowContext) -> str:
+        return await context.step(answer, message)
+
+    units = [one.partition(" ")[0] for one in _units_of(run(whole, MESSAGE, tools=registry))]
+    assert units == [one.partition("#")[0] for one in WAY if one != "approve"]
+    desk.requests.clear(), desk.refunds.clear()
+    names = _units_of(run(whole, MESSAGE, tools=registry))
+    desk.requests.clear(), desk.refunds.clear()
+    last = [one for one in names if one.startswith(kill)][-1]
+    result = run(whole, MESSAGE, tools=registry, kills={f"answer: {last}": "after"} if kill else {})
+    assert (result.status, result.output) == ("completed", "It is done."), result
+    assert len(desk.requests) == len(REQUESTS) + (kill == "model")
+    assert len(set(desk.refunds)) == 1
+
+
+def _units_of(result: Result) -> list[str]:
+    return [one.name for step in result.steps.values() for one in step.units]
+
+
+def test_outside_of_sagas_the_same_code_runs_plainly() -> None:
+    desk = Desk()
+    desk.clerk.tools[1].needs_approval = False  # type: ignore[union-attr]
+    result = asyncio.run(Runner.run(desk.triage, "Hello"))
+    assert (result.final_output, desk.refunds) == ("It is done.", ["refunded c3"])
+    steps, keys = _with_steps()
+    steps.clerk.tools[0].needs_approval = False  # type: ignore[union-attr]
+    assert Runner.run_sync(steps.triage, "Hello").final_output == "It is done."
+    assert keys == ["c3"]
+
+
+def test_a_plain_agent_is_refused_before_it_asks_a_model() -> None:
+    desk = Desk()
+    plain = agents.Agent(name="plain", tools=desk.clerk.tools, model="m")
+
+    @workflow("plain", registry=desk.registry)
+    async def asks(message: str, context: WorkflowContext) -> Any:
+        return (await Runner.run(plain, message)).final_output
+
+    result = desk.run(asks)
+    assert (result.status, result.error.partition(":")[0]) == ("parked", "function_defect"), result
+    assert "find_order" in result.error
+
+
+# ---- the SDK itself
+
+
+def test_a_worker_without_agents_imports_nothing_of_the_sdk() -> None:
+    program = "import sys, baton, baton.wiring, baton.runtime.worker.worker, baton.tools.functions.run\nprint('agents' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        == "False\n"
+    )
+
+
+def test_it_uses_public_names_of_the_sdk_only() -> None:
+    """So that a newer minor works: what its modules and its pages name stays."""
+    code = ast.parse(Path(openai_agents.__file__).read_text())
+    named = [
+        one
+        for one in ast.walk(code)
+        if isinstance(one, ast.ImportFrom) and str(one.module).startswith("agents")
+    ]
+    assert named
+    for one in named:
+        for name in one.names:
+            assert not any(part.startswith("_") for part in f"{one.module}.{name.name}".split("."))
+            assert hasattr(importlib.import_module(str(one.module)), name.name)
+    assert RunConfig().tracing_disabled is False

@@ -1,4 +1,4 @@
-"""Agents of the OpenAI Agents SDK in sagas. All names of `agents` are here; `Agent` and `Runner` are replaced.
+"""Agents of the OpenAI Agents SDK in sagas: `Agent` and `Runner` in place of those of the SDK.
 
 In a workflow function each request to a model and each call of a function tool is an operation of the saga.
 In a tool they are units of its journal. Outside of sagas they are what they are in the SDK.
@@ -6,19 +6,18 @@ In a tool they are units of its journal. Outside of sagas they are what they are
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from inspect import signature
+from inspect import isawaitable, signature
 from typing import Any, ClassVar, TypeVar, cast
 
 import agents
-from agents import *  # noqa: F403  # so that a module changes where it imports from, and nothing else
 from agents import (
     ApplyPatchTool,
     ComputerTool,
@@ -51,6 +50,7 @@ from baton.tools.define import Registry
 from baton.tools.define import tool as declare
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, TaskPath, current, task_path
+from baton.tools.perform import bind, plain_json
 
 T = TypeVar("T")
 TContext = TypeVar("TContext")
@@ -108,6 +108,17 @@ async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act)
         raise
 
 
+@contextmanager
+def _at(run: _Run | None) -> Iterator[None]:
+    """Name operations by the place of the run, and not by the tasks of the SDK."""
+    here = None if run is None or run.path is None else task_path.set(run.path)
+    try:
+        yield
+    finally:
+        if here is not None:
+            task_path.reset(here)
+
+
 async def _as_step(
     saga: WorkflowContext, run: _Run | None, tool: str, name: str, of: dict[str, Any], act: Act
 ) -> Any:
@@ -116,13 +127,9 @@ async def _as_step(
         body = saga.uuid().hex
         key = saga.tenant, saga.saga, body
         _BODIES[key] = act
-        here = task_path.set(run.path) if run is not None and run.path is not None else None
         try:
-            asked = saga.step(tool, body, of, name=name)
-        finally:
-            if here is not None:
-                task_path.reset(here)
-        try:
+            with _at(run):
+                asked = saga.step(tool, body, of, name=name)
             outcome = await asked
         finally:
             if _BODIES.get(key) is act:
@@ -153,12 +160,17 @@ class _SagaModel(Model):
             response = await self._make().get_response(*args, **options)
             return _RESPONSE.dump_python(response, mode="json", exclude_none=True)
 
-        said = [self._name, given["system_instructions"], given["input"], sorted(t.name for t in given["tools"])]
+        said = [
+            self._name,
+            given["system_instructions"],
+            given["input"],
+            sorted(t.name for t in given["tools"]),
+        ]
         said = to_jsonable_python(said, fallback=str)
         made = await _once(REQUEST, "model", said, {"model": self._name or ""}, ask)
         return _RESPONSE.validate_python(made)
 
-    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:  # type: ignore[override]
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:
         if current() is None:
             async for event in self._make().stream_response(*args, **options):
                 yield event
@@ -196,11 +208,21 @@ class _SagaModels(ModelProvider):
 # ---- calls of function tools
 
 
-class _Call:
+class _Step:
+    """A tool whose calls are operations as they are."""
+
+    def __init__(self, invoke: Callable[[ToolContext[Any], str], Awaitable[Any]]) -> None:
+        self._invoke = invoke
+
+    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
+        return await self._invoke(context, arguments)
+
+
+class _Call(_Step):
     """A function tool whose calls are operations of the saga."""
 
     def __init__(self, tool: FunctionTool) -> None:
-        self._invoke = tool.on_invoke_tool
+        super().__init__(tool.on_invoke_tool)
         self._name = tool.name
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
@@ -228,7 +250,7 @@ def _is_recorded(tool: FunctionTool) -> bool:
     """Return true for a tool whose calls are operations. An agent as a tool has operations of its own."""
     origin = get_function_tool_origin(tool)
     is_agent = isinstance(origin, ToolOrigin) and origin.type is ToolOriginType.AGENT_AS_TOOL
-    return is_agent or isinstance(tool.on_invoke_tool, _Call)
+    return is_agent or isinstance(tool.on_invoke_tool, _Step)
 
 
 def _recorded(tool: Tool) -> Tool:
@@ -240,6 +262,41 @@ def _recorded(tool: Tool) -> Tool:
     made = copy.copy(tool)
     made.on_invoke_tool = _Call(tool)
     return made
+
+
+def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
+    """Return a function tool for a tool of Baton: its calls are steps, with its effect, key, limits and inverse.
+
+    options: those of `FunctionTool`, such as `needs_approval`. The model hears of a call that has failed for
+    good. The workflow names the tool in `@workflow(…, tools=[…])`.
+    """
+    own = Registry()
+    declare(name := function.__name__.lower(), registry=own)(function)
+    made = own[name]
+
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        given, saga = json.loads(arguments or "{}"), current()
+        if saga is None:
+            step = StepContext(saga="", tenant="", user="", node=name, idempotency_key=context.tool_call_id)
+            value = made.function(**bind(made, given, step))
+            return plain_json(made, await value if isawaitable(value) else value)
+        run = _of_run.get()
+        try:
+            if isinstance(saga, StepContext):
+                raise FunctionDefect(f"`{name}` is a step, which an agent in a workflow function calls")
+            with _at(run):
+                asked = saga.step(function, **given)
+            return plain_json(made, await asked)
+        except StepFailure as failure:
+            return f"{failure.code}: {failure.message}"
+        except FunctionDefect as error:
+            if run is not None:
+                run.fault = error
+            raise
+
+    spec = made.spec
+    said = {"strict_json_schema": False, "description": spec.description, **options}
+    return FunctionTool(name, params_json_schema=spec.parameters, on_invoke_tool=_Step(invoke), **said)
 
 
 class Agent(agents.Agent[TContext]):
@@ -265,7 +322,7 @@ class Runner(agents.Runner):
     baton_tools: ClassVar = tuple(_OWN.values())
 
     @classmethod
-    async def run(  # type: ignore[override]
+    async def run(
         cls,
         starting_agent: agents.Agent[Any],
         input: Any,
@@ -307,11 +364,11 @@ class Runner(agents.Runner):
         return super().run_sync(starting_agent, input, **_in_saga(options))
 
     @classmethod
-    def run_streamed(  # type: ignore[override]
-        cls, starting_agent: agents.Agent[Any], input: Any, **options: Any
+    def run_streamed(
+        cls, starting_agent: agents.Agent[Any], input: Any, *args: Any, **options: Any
     ) -> RunResultStreaming:
         """Run an agent and stream its events; in a saga an answer of a model is one event."""
-        return super().run_streamed(starting_agent, input, **_in_saga(options))
+        return super().run_streamed(starting_agent, input, *args, **_in_saga(options))
 
 
 def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,7 +389,9 @@ async def _answered(saga: WorkflowContext, result: RunResult, ask: Mapping[str, 
     """Return the state of a run whose calls people have approved or rejected."""
     state = result.to_state()
     asked = [
-        saga.ask(**{"title": f"{one.agent.name}: {one.name}", "details": _details(one), "name": "approve", **ask})
+        saga.ask(
+            **{"title": f"{one.agent.name}: {one.name}", "details": _details(one), "name": "approve", **ask}
+        )
         for one in result.interruptions
     ]
     for one, question in zip(result.interruptions, asked, strict=True):
@@ -352,3 +411,32 @@ def _details(item: Any) -> Any:
         return json.loads(item.arguments)
     except (TypeError, ValueError):
         return item.arguments
+
+
+class SagaSession:
+    """A session of the SDK in a saga. Its items are those of recorded answers, so a replay has them again.
+
+    items: those to begin with, such as `context.state` after a checkpoint.
+    """
+
+    session_settings = None
+
+    def __init__(self, session_id: str = "saga", items: Iterable[TResponseInputItem] | None = None) -> None:
+        self.session_id = session_id
+        self._items = list(items or ())
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return all items, or the newest ones."""
+        return list(self._items if limit is None else self._items[-limit:] if limit > 0 else ())
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items."""
+        self._items += items
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Remove the newest item, and return it."""
+        return self._items.pop() if self._items else None
+
+    async def clear_session(self) -> None:
+        """Remove all items."""
+        self._items.clear()

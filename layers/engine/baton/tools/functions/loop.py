@@ -78,7 +78,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._timer = timer
         self._timers: dict[asyncio.TimerHandle, asyncio.Future[None]] = {}
         self._ready: deque[asyncio.Handle] = deque()
-        self._tasks: list[tuple[asyncio.Task[Any], Any]] = []
+        self._tasks: list[tuple[asyncio.Task[Any], Context, Any]] = []
         self._is_forgotten, self._prune_at = False, _PRUNE_AT
         self.now_s = 0.0
         self.context: Any = None
@@ -116,10 +116,10 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._is_forgotten, outer = True, _running()
         _set_running(self)  # what a `finally` begins is not for the loop of the worker
         try:
-            for task, coroutine in self._tasks:
+            for task, context, coroutine in self._tasks:
                 if not task.done():
                     with suppress(BaseException):  # of their `finally`
-                        coroutine.close()
+                        context.run(coroutine.close)
         finally:
             _set_running(outer)
         self._tasks.clear()
@@ -193,7 +193,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         if len(self._tasks) >= self._prune_at:
             self._tasks = [one for one in self._tasks if not one[0].done()]
             self._prune_at = max(2 * len(self._tasks), _PRUNE_AT)
-        self._tasks.append((task, coro))
+        self._tasks.append((task, context, coro))
         return task
 
     def get_debug(self) -> bool:
