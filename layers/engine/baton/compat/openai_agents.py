@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from inspect import isawaitable, signature
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 import agents
+import openai
 from agents import (
     ApplyPatchTool,
     ComputerTool,
@@ -39,21 +40,21 @@ from agents import (
 )
 from agents.exceptions import AgentsException
 from agents.items import TResponseStreamEvent
+from agents.run_context import TContext
 from agents.tool import get_function_tool_origin
 from agents.tool_context import ToolContext
 from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import BaseModel, TypeAdapter
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
-from baton.ports import NoRoom, StepContext, StepFailure
+from baton.core.models.usage import Usage as Used
+from baton.ports import Hold, HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.define import Registry
 from baton.tools.define import tool as declare
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.loop import FunctionDefect, TaskPath, current, task_path
 from baton.tools.perform import bind, plain_json
 
-T = TypeVar("T")
-TContext = TypeVar("TContext")
 Act = Callable[[], Awaitable[Any]]
 
 REQUEST, CALL = "openai_agents.request", "openai_agents.call"
@@ -62,6 +63,8 @@ _MISSING = {"missing": True}
 """Result of an operation whose code is not in this process: it has not begun."""
 _BODIES: dict[tuple[str, str, str], Act] = {}
 """Code of the operations that functions in this process wait for, by tenant, saga and place."""
+MOST_OUTPUT = 16_384
+"""Most tokens of an answer whose `ModelSettings` have no `max_tokens`."""
 _LOCAL = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
 _RESPONSE = TypeAdapter(ModelResponse)
 _of_request = signature(Model.get_response)
@@ -79,7 +82,7 @@ async def _perform(body: str, of: dict[str, Any], context: StepContext) -> Any:
 
 _OWN = Registry()
 for _name in (REQUEST, CALL):
-    declare(_name, timeout="14m", registry=_OWN)(_perform)
+    declare(_name, timeout="14m", cost_usd="0.000001", registry=_OWN)(_perform)
 
 
 class _Run:
@@ -151,13 +154,24 @@ class _SagaModel(Model):
         if current() is None:
             return await self._make().get_response(*args, **options)
         given = _of_request.bind(self, *args, **options).arguments
+        del given["self"]
         for one in given["tools"]:
             if isinstance(one, FunctionTool) and not _is_recorded(one):
                 text = f"`{one.name}` is a tool of an agent that is no `baton.compat.openai_agents.Agent`"
                 raise FunctionDefect(f"{text}; import `Agent` from there")
 
         async def ask() -> Any:
-            response = await self._make().get_response(*args, **options)
+            held = await _hold(self._name, given)
+            if held is not None:
+                given["model_settings"] = replace(given["model_settings"], max_tokens=held.output)
+            try:
+                response = await self._make().get_response(**given)
+            except openai.APIStatusError:
+                if held is not None:
+                    held.spend(0)
+                raise
+            if held is not None:
+                held.count(_used(response, self._name))
             return _RESPONSE.dump_python(response, mode="json", exclude_none=True)
 
         said = [
@@ -177,6 +191,34 @@ class _SagaModel(Model):
             return
         made = await self.get_response(*args, **options)
         yield _completed(made, self._name)
+
+
+async def _hold(model: str | None, given: Mapping[str, Any]) -> Hold | None:
+    """Hold what a request may cost: a token for each byte of it, and its longest answer."""
+    saga = current()
+    if not model or not isinstance(saga, StepContext):
+        return None
+    schemas = [getattr(one, "params_json_schema", None) for one in given["tools"]]
+    schema = given["output_schema"]
+    if schema is not None and not schema.is_plain_text():
+        schemas.append(schema.json_schema())
+    schemas += [one.input_json_schema for one in given["handoffs"]]
+    said = [given["system_instructions"], given["input"], schemas]
+    size = len(to_json(said, fallback=str))
+    output = given["model_settings"].max_tokens or MOST_OUTPUT
+    return await saga.hold_request(HoldRequest(model=model, size=size, output=output))
+
+
+def _used(response: ModelResponse, model: str | None) -> Used:
+    use = response.usage
+    return Used(
+        model=model or "",
+        input=use.input_tokens,
+        cached=use.input_tokens_details.cached_tokens or 0,
+        written=getattr(use.input_tokens_details, "cache_write_tokens", 0) or 0,
+        output=use.output_tokens,
+        reasoning=use.output_tokens_details.reasoning_tokens or 0,
+    )
 
 
 def _completed(made: ModelResponse, model: str | None) -> ResponseCompletedEvent:
