@@ -376,6 +376,7 @@ def test_a_stream_has_the_recorded_answers() -> None:
 
     result = desk.run(streams)
     assert (result.status, result.output) == ("completed", [None, 1]), result
+    assert result.way == [one for one in WAY[:-2] if one != "approve"]
     assert {"raw_response_event", "run_item_stream_event", "agent_updated_stream_event"} == set(kinds)
 
 
@@ -399,6 +400,36 @@ def test_an_agent_as_a_tool_has_operations_of_its_own() -> None:
         "Settled.",
         ["model", "model#2", "refund", "model#3", "model#4"],
     ), result
+
+
+# ---- money
+
+
+class Provider(agents.ModelProvider):
+    """Makes the models that agents name."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def get_model(self, model_name: str | None) -> Model:
+        return Scripted(self._desk, str(model_name), assistant_message("I see."))
+
+
+@pytest.mark.parametrize(("limit", "status", "requests"), [(0.1, "failed", []), (0.5, "completed", ["m 0"])])
+def test_no_request_is_made_that_the_saga_has_no_money_for(
+    limit: float, status: str, requests: list[str]
+) -> None:
+    desk = Desk()
+    talker = Agent(name="talker", model="m")
+
+    @workflow("talk", registry=desk.registry, limits={"cost_usd": limit})
+    async def talk(message: str, context: WorkflowContext) -> Any:
+        config = RunConfig(model_provider=Provider(desk))
+        return (await Runner.run(talker, message, run_config=config)).final_output
+
+    result = desk.run(talk)
+    assert (result.status, desk.requests) == (status, requests), result
+    assert result.spent_usd == pytest.approx(0.0002 * len(requests))
 
 
 # ---- in a tool, and outside of sagas

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from inspect import isawaitable, signature
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import agents
 import openai
@@ -88,8 +88,10 @@ for _name in (REQUEST, CALL):
 class _Run:
     """A run of an agent. `path`: its place in a function. `fault`: one that no model is to hear of."""
 
-    def __init__(self, path: TaskPath | None) -> None:
-        self.path, self.fault = path, cast("Exception | None", None)
+    def __init__(self) -> None:
+        outer = _of_run.get()
+        self.path: TaskPath | None = task_path.get(None) if outer is None else outer.path
+        self.fault: Exception | None = None
 
 
 async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act) -> Any:
@@ -380,10 +382,8 @@ class Runner(agents.Runner):
         saga = current()
         if saga is None:
             return await super().run(starting_agent, input, **options)
-        run = _Run(task_path.get() if isinstance(saga, WorkflowContext) else None)
-        if (outer := _of_run.get()) is not None:
-            run.path = outer.path
-        token, options = _of_run.set(run), _in_saga(options)
+        options, run = _in_saga(options), _Run()
+        token = _of_run.set(run)
         try:
             result = await super().run(starting_agent, input, **options)
             options.pop("context", None)
@@ -410,7 +410,11 @@ class Runner(agents.Runner):
         cls, starting_agent: agents.Agent[Any], input: Any, *args: Any, **options: Any
     ) -> RunResultStreaming:
         """Run an agent and stream its events; in a saga an answer of a model is one event."""
-        return super().run_streamed(starting_agent, input, *args, **_in_saga(options))
+        token = _of_run.set(_Run())
+        try:
+            return super().run_streamed(starting_agent, input, *args, **_in_saga(options))
+        finally:
+            _of_run.reset(token)
 
 
 def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
