@@ -23,6 +23,8 @@ from baton.tools.functions.agents import Agent
 from baton.tools.functions.context import WorkflowContext
 
 _is_name = re.compile(WORKFLOW_NAME).fullmatch
+ADAPTED: dict[int, tuple[Any, tuple[str, ...]]] = {}
+"""Objects of other frameworks by identity, such as agents, with the tools that run what they ask for."""
 _OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
 
 
@@ -130,6 +132,8 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
+            elif id(value) in ADAPTED:
+                found.update(ADAPTED[id(value)][1])
             elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
                 raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
     graphs = {

@@ -12,6 +12,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from types import MappingProxyType
@@ -50,6 +51,8 @@ class TaskPath:
 task_path: ContextVar[TaskPath] = ContextVar("task_path")
 # A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
 _running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
+INLINE: Any = Executor()
+"""Executor of plain functions that run in the loop itself, in place of a thread."""
 _PRUNE_AT = 256  # tasks, of which those that are done are dropped
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
@@ -193,8 +196,24 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._tasks.append((task, coro))
         return task
 
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Call a function here and now, for an adapter that says so; a thread is refused."""
+        if executor is not INLINE:
+            _refuse("run_in_executor")(self)
+        made: asyncio.Future[T] = self.create_future()
+        try:
+            made.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # as an executor does
+            made.set_exception(error)
+        return made
+
     def get_debug(self) -> bool:
         return False
+
+    def get_task_factory(self) -> None:
+        return None
 
     def is_running(self) -> bool:
         return _running() is self
