@@ -38,7 +38,7 @@ from agents.tool_context import ToolContext
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
 from baton.compat import openai_agents
-from baton.compat.openai_agents import Agent, Runner, SagaSession, step_tool
+from baton.compat.openai_agents import Agent, Runner, SagaSession, add_tools, step_tool
 from baton.core.log.events import UnitRecorded
 from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow
@@ -95,6 +95,7 @@ class Desk:
         self.again: list[str] = []
         self.world: World | None = None
         self.registry = Registry()
+        add_tools(self.registry)
 
         @function_tool
         async def find_order(context: ToolContext[Any], text: str) -> str:
@@ -334,8 +335,8 @@ def test_a_rollback_undoes_the_steps_of_agents() -> None:
 
 @pytest.mark.parametrize("kills", [{}, {"model": "after", "model#3": "after"}])
 def test_a_session_has_its_items_after_deaths_and_a_checkpoint(kills: dict[str, str]) -> None:
-    registry, heard = Registry(), list[int]()
-    desk = Desk()
+    desk, heard = Desk(), list[int]()
+    registry = desk.registry
 
     class Counting(Scripted):
         async def get_response(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from inspect import isawaitable, signature
-from typing import Any, ClassVar
+from typing import Any
 
 import agents
 import openai
@@ -47,17 +47,19 @@ from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
+from baton.core.effects.toolspec import PURE
 from baton.core.models.usage import Usage as Used
 from baton.ports import Hold, HoldRequest, NoRoom, StepContext, StepFailure
-from baton.tools.define import Registry
+from baton.tools.define import REGISTRY, Registry
 from baton.tools.define import tool as declare
 from baton.tools.functions.context import WorkflowContext
-from baton.tools.functions.loop import FunctionDefect, TaskPath, current, task_path
-from baton.tools.perform import bind, plain_json
+from baton.tools.functions.define import ADAPTED
+from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
+from baton.tools.perform import CURRENT, bind, plain_json
 
 Act = Callable[[], Awaitable[Any]]
 
-REQUEST, CALL = "openai_agents.request", "openai_agents.call"
+REQUEST, CALL = TOOLS = "openai_agents.request", "openai_agents.call"
 """Tools of the operations in a workflow function."""
 _MISSING = {"missing": True}
 """Result of an operation whose code is not in this process: it has not begun."""
@@ -80,9 +82,17 @@ async def _perform(body: str, of: dict[str, Any], context: StepContext) -> Any:
     return _MISSING if act is None else {"value": await act()}
 
 
-_OWN = Registry()
-for _name in (REQUEST, CALL):
-    declare(_name, timeout="14m", cost_usd="0.000001", registry=_OWN)(_perform)
+def add_tools(registry: Registry) -> None:
+    """Add the tools of operations to a registry."""
+    declare(REQUEST, effect=PURE, timeout="14m", cost_usd="0.000001", registry=registry)(_perform)
+    declare(CALL, timeout="14m", cost_usd="0.000001", registry=registry)(_perform)
+
+
+def _saga() -> WorkflowContext | StepContext | None:
+    """Return the context of the function or of the tool whose code runs here; None outside of sagas."""
+    found = CURRENT.get()
+    is_in = isinstance(found, WorkflowContext) or getattr(found, "journal", None) is not None
+    return found if is_in else None
 
 
 class _Run:
@@ -99,7 +109,7 @@ async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act)
 
     number: distinguishes what a tool does at the same time. Raises `StepFailure`, `FunctionDefect`, `NoRoom`.
     """
-    saga, run = current(), _of_run.get()
+    saga, run = _saga(), _of_run.get()
     if saga is None:
         return await act()
     try:
@@ -153,7 +163,7 @@ class _SagaModel(Model):
         self._name, self._make = name, make
 
     async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
-        if current() is None:
+        if _saga() is None:
             return await self._make().get_response(*args, **options)
         given = _of_request.bind(self, *args, **options).arguments
         del given["self"]
@@ -187,7 +197,7 @@ class _SagaModel(Model):
         return _RESPONSE.validate_python(made)
 
     async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:
-        if current() is None:
+        if _saga() is None:
             async for event in self._make().stream_response(*args, **options):
                 yield event
             return
@@ -197,7 +207,7 @@ class _SagaModel(Model):
 
 async def _hold(model: str | None, given: Mapping[str, Any]) -> Hold | None:
     """Hold what a request may cost: a token for each byte of it, and its longest answer."""
-    saga = current()
+    saga = _saga()
     if not model or not isinstance(saga, StepContext):
         return None
     schemas = [getattr(one, "params_json_schema", None) for one in given["tools"]]
@@ -319,7 +329,7 @@ def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
     made = own[name]
 
     async def invoke(context: ToolContext[Any], arguments: str) -> Any:
-        given, saga = json.loads(arguments or "{}"), current()
+        given, saga = json.loads(arguments or "{}"), _saga()
         if saga is None:
             step = StepContext(saga="", tenant="", user="", node=name, idempotency_key=context.tool_call_id)
             value = made.function(**bind(made, given, step))
@@ -354,7 +364,7 @@ class Agent(agents.Agent[TContext]):
     async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
         """Return the tools of the agent."""
         found = await super().get_all_tools(run_context)
-        return found if current() is None else [_recorded(one) for one in found]
+        return found if _saga() is None else [_recorded(one) for one in found]
 
 
 # ---- runs
@@ -362,8 +372,6 @@ class Agent(agents.Agent[TContext]):
 
 class Runner(agents.Runner):
     """The runner of the SDK. In a workflow function, calls that need an approval are questions of the saga."""
-
-    baton_tools: ClassVar = tuple(_OWN.values())
 
     @classmethod
     async def run(
@@ -379,7 +387,7 @@ class Runner(agents.Runner):
         ask: arguments of `context.ask` for its approvals, such as `to`, `expires` and `risk`. options: those of
         the SDK. Raises what the SDK raises, and `StepFailure`.
         """
-        saga = current()
+        saga = _saga()
         if saga is None:
             return await super().run(starting_agent, input, **options)
         options, run = _in_saga(options), _Run()
@@ -419,7 +427,7 @@ class Runner(agents.Runner):
 
 def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a run, with the models of the saga and without traces to elsewhere."""
-    if current() is None:
+    if _saga() is None:
         return dict(options)
     given = options.get("run_config")
     config = RunConfig(**given) if isinstance(given, Mapping) else given or RunConfig()
@@ -486,3 +494,7 @@ class SagaSession:
     async def clear_session(self) -> None:
         """Remove all items."""
         self._items.clear()
+
+
+add_tools(REGISTRY)
+ADAPTED[id(Runner)] = Runner, TOOLS

@@ -225,7 +225,9 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
 
     async def hold_request(self, asked: HoldRequest) -> Hold:
         """Hold what this asks for; nothing if no worker runs the tool."""
-        return Hold(self, HeldMoney() if self.journal is None else await self.journal.hold(asked))
+        if self.journal is None:
+            return Hold(self, HeldMoney(output=asked.output))
+        return Hold(self, await self.journal.hold(asked))
 
     @overload
     async def once(

@@ -20,6 +20,7 @@ from baton.core.effects.toolspec import PURE
 from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
 from baton.core.graph.graph import START, inner_name
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
+from baton.core.log.slots import Slot
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
@@ -89,6 +90,11 @@ class WorkflowContext:
     def tenant(self) -> str:
         """Tenant of the saga."""
         return self._facts.tenant
+
+    def place(self, item: str) -> tuple[str, str, str, tuple[int, ...], str]:
+        """Return the place of an operation, as the context of its step has it, for adapters."""
+        at, facts = Slot.parse(self._facts.slot), self._facts
+        return facts.tenant, facts.saga, at.node, at.iteration, item
 
     def now(self) -> datetime:
         """Return the time, in UTC, at which the function got the result that it goes on with."""

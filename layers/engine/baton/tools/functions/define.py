@@ -23,8 +23,8 @@ from baton.tools.functions.agents import Agent
 from baton.tools.functions.context import WorkflowContext
 
 _is_name = re.compile(WORKFLOW_NAME).fullmatch
-OWN_TOOLS = "baton_tools"
-"""Attribute of a class with tools that a function calls by naming the class."""
+ADAPTED: dict[int, tuple[Any, tuple[str, ...]]] = {}
+"""Objects of other frameworks by identity, such as agents, with the tools that run what they ask for."""
 _OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
 
 
@@ -132,10 +132,8 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
-            elif isinstance(value, type):
-                for one in vars(value).get(OWN_TOOLS, ()):
-                    registry.setdefault(one.spec.name, one)
-                    found.add(one.spec.name)
+            elif id(value) in ADAPTED:
+                found.update(ADAPTED[id(value)][1])
             elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
                 raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
     graphs = {

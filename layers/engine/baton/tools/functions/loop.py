@@ -12,13 +12,13 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from baton.ports.functions import OperationRequest
-from baton.tools.output import RUNNING
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -51,6 +51,8 @@ class TaskPath:
 task_path: ContextVar[TaskPath] = ContextVar("task_path")
 # A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
 _running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
+INLINE: Any = Executor()
+"""Executor of plain functions that run in the loop itself, in place of a thread."""
 _PRUNE_AT = 256  # tasks, of which those that are done are dropped
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
@@ -81,8 +83,6 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._tasks: list[tuple[asyncio.Task[Any], Context, Any]] = []
         self._is_forgotten, self._prune_at = False, _PRUNE_AT
         self.now_s = 0.0
-        self.context: Any = None
-        """The context of the function."""
 
     # ---- for the session (run.py)
 
@@ -196,8 +196,24 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._tasks.append((task, context, coro))
         return task
 
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Call a function here and now, for an adapter that says so; a thread is refused."""
+        if executor is not INLINE:
+            _refuse("run_in_executor")(self)
+        made: asyncio.Future[T] = self.create_future()
+        try:
+            made.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # as an executor does
+            made.set_exception(error)
+        return made
+
     def get_debug(self) -> bool:
         return False
+
+    def get_task_factory(self) -> None:
+        return None
 
     def is_running(self) -> bool:
         return _running() is self
@@ -207,14 +223,6 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Drop what nothing in the function has waited for, as it does not wait for it."""
-
-
-def current() -> Any:
-    """Return the context of the workflow function or of the tool whose code runs here; None outside of both."""
-    loop = _running()
-    if isinstance(loop, FunctionLoop):
-        return loop.context
-    return None if (running := RUNNING.get()) is None else running[1]
 
 
 # ---- operations

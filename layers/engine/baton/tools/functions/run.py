@@ -24,7 +24,7 @@ from baton.tools.functions.loop import (
     task_path,
 )
 from baton.tools.output import RUNNING
-from baton.tools.perform import _first, _place, bind, plain_json, report, tool_failure, traceback_of
+from baton.tools.perform import CURRENT, _first, _place, bind, plain_json, report, tool_failure, traceback_of
 
 _TIME_OVER = ("timeout", "heartbeat_timeout")
 
@@ -51,7 +51,7 @@ class _Session:
         self._asks = FunctionRun()
         self._context = WorkflowContext(facts, tools, self._asks)
         self._loop = FunctionLoop(self._context.sleep)
-        self._asks.loop, self._loop.context = self._loop, self._context
+        self._asks.loop = self._loop
         self._task: asyncio.Task[Any] | None = None
         self._log_context = copy_context()
 
@@ -69,6 +69,7 @@ class _Session:
         facts = self._facts
         step = StepContext(saga=facts.saga, tenant=facts.tenant, user=facts.user, node=facts.node)
         context.run(RUNNING.set, (self._tool.spec.name, step))  # for what it prints and logs
+        context.run(CURRENT.set, self._context)
         self._log_context = context
         self._task = self._loop.create_task(self._tool.function(**call), context=context)
         return self._run()

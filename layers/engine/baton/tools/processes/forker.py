@@ -37,8 +37,9 @@ from baton.core.models.usage import Usage
 from baton.core.money import Assumed
 from baton.ports import HeldMoney, HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
-from baton.tools.output import RUNNING, finish_line, take_printed
+from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import (
+    CURRENT,
     bind,
     evidence_for,
     plain_json,
@@ -235,10 +236,10 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         usage=_Used(channel),
         units=partial(_Units, channel, call["result_bytes"]),
     )
+    context = with_journal(context, name, None)
+    CURRENT.set(context)
     try:
-        made = with_journal(context, name, None)
-        RUNNING.set((name, made))
-        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], made)))
+        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], context)))
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
         return wire.NO_ROOM, utf8_text(str(error)[: wire.MAX_TEXT]).encode()
