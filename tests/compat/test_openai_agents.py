@@ -97,7 +97,7 @@ class Desk:
         self.registry = Registry()
         add_tools(self.registry)
 
-        @function_tool
+        @function_tool(timeout=30)
         async def find_order(context: ToolContext[Any], text: str) -> str:
             """Find the order that a text is about."""
             await self.acts(f"found {context.tool_call_id}", [])
@@ -208,6 +208,25 @@ def test_a_worker_that_dies_at_an_operation_repeats_no_recorded_one(operation: s
     assert (result.status, result.output) == ("completed", ["It is done.", "clerk"]), result
     assert set(desk.refunds) == {"refunded c3"}
     assert len(desk.requests) + len(desk.refunds) <= len(REQUESTS) + 3  # what was under way, and no more
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "tries"), [("transient", "completed", 2), ("permanent", "failed", 1)]
+)
+def test_a_request_fails_as_a_step_does(kind: str, status: str, tries: int) -> None:
+    desk, asked = Desk(), list[str]()
+
+    class Failing(Scripted):
+        async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
+            asked.append(kind)
+            if len(asked) == 1:
+                raise StepFailure("no_model", "it does not answer", kind=kind)
+            return await super().get_response(*args, **options)
+
+    desk.clerk.model = Failing(desk, "clerk", assistant_message("It is done."))
+    result = desk.run()
+    assert (result.status, len(asked)) == (status, tries), result
+    assert (result.error or "no_model").startswith("no_model")
 
 
 async def _approve(service: Service, saga: str, question: str) -> None:

@@ -63,8 +63,8 @@ REQUEST, CALL = TOOLS = "openai_agents.request", "openai_agents.call"
 """Tools of the operations in a workflow function."""
 _MISSING = {"missing": True}
 """Result of an operation whose code is not in this process: it has not begun."""
-_BODIES: dict[tuple[str, str, str], Act] = {}
-"""Code of the operations that functions in this process wait for, by tenant, saga and place."""
+_BODIES: dict[tuple[Any, ...], Act] = {}
+"""Code of the operations that functions in this process wait for, by their places."""
 MOST_OUTPUT = 16_384
 """Most tokens of an answer whose `ModelSettings` have no `max_tokens`."""
 _LOCAL = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
@@ -76,16 +76,25 @@ _of_run: ContextVar[_Run | None] = ContextVar("of_run", default=None)
 # ---- operations
 
 
-async def _perform(body: str, of: dict[str, Any], context: StepContext) -> Any:
-    """Do what an agent in a workflow function asks for. `of`: what that is, for people."""
-    act = _BODIES.get((context.tenant, context.saga, body))
+async def _request(model: str, context: StepContext) -> Any:
+    """Make a request of an agent of the OpenAI Agents SDK to its model."""
+    return await _done(context)
+
+
+async def _call(function: str, arguments: str, call: str, context: StepContext) -> Any:
+    """Make a call of a function tool of the OpenAI Agents SDK."""
+    return await _done(context)
+
+
+async def _done(context: StepContext) -> Any:
+    act = _BODIES.get((context.tenant, context.saga, context.node, context.iteration, context.item))
     return _MISSING if act is None else {"value": await act()}
 
 
 def add_tools(registry: Registry) -> None:
-    """Add the tools of operations to a registry."""
-    declare(REQUEST, effect=PURE, timeout="14m", cost_usd="0.000001", registry=registry)(_perform)
-    declare(CALL, timeout="14m", cost_usd="0.000001", registry=registry)(_perform)
+    """Add the tools of operations to a registry. A call has a cost, because it may run an agent."""
+    declare(REQUEST, effect=PURE, timeout="14m", cost_usd="0.000001", registry=registry)(_request)
+    declare(CALL, timeout="14m", cost_usd="0.000001", registry=registry)(_call)
 
 
 def _saga() -> WorkflowContext | StepContext | None:
@@ -139,16 +148,15 @@ async def _as_step(
 ) -> Any:
     """Return the result of an operation of a function; one that a process does not have is asked for again."""
     while True:
-        body = saga.uuid().hex
-        key = saga.tenant, saga.saga, body
-        _BODIES[key] = act
+        with _at(run):
+            asked = saga.step(tool, **of, name=name)
+        place = saga.place(asked.item)
+        _BODIES[place] = act
         try:
-            with _at(run):
-                asked = saga.step(tool, body, of, name=name)
             outcome = await asked
         finally:
-            if _BODIES.get(key) is act:
-                del _BODIES[key]
+            if _BODIES.get(place) is act:
+                del _BODIES[place]
         if outcome != _MISSING:
             return outcome["value"]
 
@@ -186,12 +194,8 @@ class _SagaModel(Model):
                 held.count(_used(response, self._name))
             return _RESPONSE.dump_python(response, mode="json", exclude_none=True)
 
-        said = [
-            self._name,
-            given["system_instructions"],
-            given["input"],
-            sorted(t.name for t in given["tools"]),
-        ]
+        names = sorted(one.name for one in given["tools"])
+        said = [self._name, given["system_instructions"], given["input"], names]
         said = to_jsonable_python(said, fallback=str)
         made = await _once(REQUEST, "model", said, {"model": self._name or ""}, ask)
         return _RESPONSE.validate_python(made)
@@ -262,29 +266,14 @@ class _SagaModels(ModelProvider):
 # ---- calls of function tools
 
 
-class _Step:
-    """A tool whose calls are operations as they are."""
+class _Recorded:
+    """A tool whose calls are operations of the saga."""
 
     def __init__(self, invoke: Callable[[ToolContext[Any], str], Awaitable[Any]]) -> None:
         self._invoke = invoke
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
         return await self._invoke(context, arguments)
-
-
-class _Call(_Step):
-    """A function tool whose calls are operations of the saga."""
-
-    def __init__(self, tool: FunctionTool) -> None:
-        super().__init__(tool.on_invoke_tool)
-        self._name = tool.name
-
-    async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:
-        async def act() -> Any:
-            return _plain(await self._invoke(context, arguments))
-
-        of = {"tool": self._name, "arguments": arguments, "call": context.tool_call_id}
-        return await _once(CALL, self._name, context.tool_call_id, of, act)
 
 
 def _plain(value: Any) -> Any:
@@ -304,7 +293,7 @@ def _is_recorded(tool: FunctionTool) -> bool:
     """Return true for a tool whose calls are operations. An agent as a tool has operations of its own."""
     origin = get_function_tool_origin(tool)
     is_agent = isinstance(origin, ToolOrigin) and origin.type is ToolOriginType.AGENT_AS_TOOL
-    return is_agent or isinstance(tool.on_invoke_tool, _Step)
+    return is_agent or isinstance(tool.on_invoke_tool, _Recorded)
 
 
 def _recorded(tool: Tool) -> Tool:
@@ -313,8 +302,17 @@ def _recorded(tool: Tool) -> Tool:
         raise FunctionDefect(f"{text}; write a function tool")
     if not isinstance(tool, FunctionTool) or _is_recorded(tool):
         return tool
+
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        async def act() -> Any:
+            return _plain(await tool.on_invoke_tool(context, arguments))
+
+        call = context.tool_call_id
+        of = {"function": tool.name, "arguments": arguments, "call": call}
+        return await _once(CALL, tool.name, call, of, act)
+
     made = copy.copy(tool)
-    made.on_invoke_tool = _Call(tool)
+    made.on_invoke_tool = _Recorded(invoke)
     return made
 
 
@@ -350,7 +348,7 @@ def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
 
     spec = made.spec
     said = {"strict_json_schema": False, "description": spec.description, **options}
-    return FunctionTool(name, params_json_schema=spec.parameters, on_invoke_tool=_Step(invoke), **said)
+    return FunctionTool(name, params_json_schema=spec.parameters, on_invoke_tool=_Recorded(invoke), **said)
 
 
 class Agent(agents.Agent[TContext]):
@@ -452,7 +450,7 @@ async def _answered(saga: WorkflowContext, result: RunResult, ask: Mapping[str, 
         try:
             await question
         except StepFailure as failure:
-            if failure.code != "rejected":
+            if failure.code not in ("rejected", "expired"):
                 raise
             state.reject(one, rejection_message=failure.message)
         else:
