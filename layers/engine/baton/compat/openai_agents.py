@@ -19,25 +19,7 @@ from typing import Any
 
 import agents
 import openai
-from agents import (
-    ApplyPatchTool,
-    ComputerTool,
-    CustomTool,
-    FunctionTool,
-    LocalShellTool,
-    Model,
-    ModelProvider,
-    ModelResponse,
-    RunConfig,
-    RunContextWrapper,
-    RunResult,
-    RunResultStreaming,
-    ShellTool,
-    Tool,
-    ToolOrigin,
-    ToolOriginType,
-    TResponseInputItem,
-)
+from agents import FunctionTool, Model, ModelResponse, RunConfig, Tool
 from agents.exceptions import AgentsException
 from agents.items import TResponseStreamEvent
 from agents.run_context import TContext
@@ -67,7 +49,13 @@ _BODIES: dict[tuple[Any, ...], Act] = {}
 """Code of the operations that functions in this process wait for, by their places."""
 MOST_OUTPUT = 16_384
 """Most tokens of an answer whose `ModelSettings` have no `max_tokens`."""
-_LOCAL = (ApplyPatchTool, ComputerTool, CustomTool, LocalShellTool, ShellTool)
+_LOCAL = (
+    agents.ApplyPatchTool,
+    agents.ComputerTool,
+    agents.CustomTool,
+    agents.LocalShellTool,
+    agents.ShellTool,
+)
 _RESPONSE = TypeAdapter(ModelResponse)
 _of_request = signature(Model.get_response)
 _of_run: ContextVar[_Run | None] = ContextVar("of_run", default=None)
@@ -253,10 +241,10 @@ def _completed(made: ModelResponse, model: str | None) -> ResponseCompletedEvent
     return ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
 
 
-class _SagaModels(ModelProvider):
+class _SagaModels(agents.ModelProvider):
     """Provider of models whose requests are operations of the saga."""
 
-    def __init__(self, provider: ModelProvider) -> None:
+    def __init__(self, provider: agents.ModelProvider) -> None:
         self.provider = provider
 
     def get_model(self, model_name: str | None) -> Model:
@@ -292,7 +280,7 @@ def _plain(value: Any) -> Any:
 def _is_recorded(tool: FunctionTool) -> bool:
     """Return true for a tool whose calls are operations. An agent as a tool has operations of its own."""
     origin = get_function_tool_origin(tool)
-    is_agent = isinstance(origin, ToolOrigin) and origin.type is ToolOriginType.AGENT_AS_TOOL
+    is_agent = isinstance(origin, agents.ToolOrigin) and origin.type is agents.ToolOriginType.AGENT_AS_TOOL
     return is_agent or isinstance(tool.on_invoke_tool, _Recorded)
 
 
@@ -359,7 +347,7 @@ class Agent(agents.Agent[TContext]):
             value = _SagaModel(getattr(value, "model", None), lambda given=value: given)  # type: ignore[misc]
         super().__setattr__(name, value)
 
-    async def get_all_tools(self, run_context: RunContextWrapper[TContext]) -> list[Tool]:
+    async def get_all_tools(self, run_context: agents.RunContextWrapper[TContext]) -> list[Tool]:
         """Return the tools of the agent."""
         found = await super().get_all_tools(run_context)
         return found if _saga() is None else [_recorded(one) for one in found]
@@ -379,7 +367,7 @@ class Runner(agents.Runner):
         *,
         ask: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> RunResult:
+    ) -> agents.RunResult:
         """Run an agent until its final output.
 
         ask: arguments of `context.ask` for its approvals, such as `to`, `expires` and `risk`. options: those of
@@ -407,14 +395,14 @@ class Runner(agents.Runner):
         return result
 
     @classmethod
-    def run_sync(cls, starting_agent: agents.Agent[Any], input: Any, **options: Any) -> RunResult:
+    def run_sync(cls, starting_agent: agents.Agent[Any], input: Any, **options: Any) -> agents.RunResult:
         """Run an agent in a plain function."""
         return super().run_sync(starting_agent, input, **_in_saga(options))
 
     @classmethod
     def run_streamed(
         cls, starting_agent: agents.Agent[Any], input: Any, *args: Any, **options: Any
-    ) -> RunResultStreaming:
+    ) -> agents.RunResultStreaming:
         """Run an agent and stream its events; in a saga an answer of a model is one event."""
         token = _of_run.set(_Run())
         try:
@@ -437,7 +425,7 @@ def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "run_config": config}
 
 
-async def _answered(saga: WorkflowContext, result: RunResult, ask: Mapping[str, Any]) -> Any:
+async def _answered(saga: WorkflowContext, result: agents.RunResult, ask: Mapping[str, Any]) -> Any:
     """Return the state of a run whose calls people have approved or rejected."""
     state = result.to_state()
     asked = [
@@ -473,19 +461,21 @@ class SagaSession:
 
     session_settings = None
 
-    def __init__(self, session_id: str = "saga", items: Iterable[TResponseInputItem] | None = None) -> None:
+    def __init__(
+        self, session_id: str = "saga", items: Iterable[agents.TResponseInputItem] | None = None
+    ) -> None:
         self.session_id = session_id
         self._items = list(items or ())
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(self, limit: int | None = None) -> list[agents.TResponseInputItem]:
         """Return all items, or the newest ones."""
         return list(self._items if limit is None else self._items[-limit:] if limit > 0 else ())
 
-    async def add_items(self, items: list[TResponseInputItem]) -> None:
+    async def add_items(self, items: list[agents.TResponseInputItem]) -> None:
         """Add items."""
         self._items += items
 
-    async def pop_item(self) -> TResponseInputItem | None:
+    async def pop_item(self) -> agents.TResponseInputItem | None:
         """Remove the newest item, and return it."""
         return self._items.pop() if self._items else None
 
