@@ -82,12 +82,46 @@ def test_an_agent_runs_plainly_without_a_saga() -> None:
 def test_an_agent_runs_in_a_function() -> None:
     bank = Bank()
     result = run(bank.support, GIVEN, tools=bank.registry)
-    assert (result.status, result.output) == ("completed", "how much: $9.00"), result.view.get("parked") or result.view.get("error")
+    assert (result.status, result.output) == ("completed", "how much: $9.00"), result.view.get(
+        "parked"
+    ) or result.view.get("error")
     assert (bank.requests, len(bank.calls)) == ([0, 1], 1)
 
 
 def test_an_agent_runs_in_a_tool() -> None:
     bank = Bank()
     result = run(DOCUMENT, GIVEN, tools=bank.registry)
-    assert (result.status, result.output) == ("completed", "how much: $9.00"), result.view.get("parked") or result.view.get("error")
+    assert (result.status, result.output) == ("completed", "how much: $9.00"), result.view.get(
+        "parked"
+    ) or result.view.get("error")
     assert (bank.requests, len(bank.calls)) == ([0, 1], 1)
+
+
+REFUND = {"customer": 9, "question": "refund"}
+
+
+def test_a_call_that_needs_an_approval_is_a_question() -> None:
+    bank = Bank(approval={"message": "Is it fair?"})
+    result = run(bank.support, REFUND, tools=bank.registry, answers={"approve_refund": "approve"})
+    assert (result.status, result.output) == ("completed", "refund: paid 7"), result.view.get("parked")
+    assert [name for name, _ in bank.calls] == ["balance", "refund"]
+
+
+@pytest.mark.parametrize("answer", ["reject", None])
+def test_a_call_that_a_person_rejects_is_not_made(answer: str | None) -> None:
+    bank = Bank()
+    result = run(bank.support, REFUND, tools=bank.registry, answers={"approve_refund": answer})
+    assert result.status == "completed", result.view.get("parked") or result.view.get("error")
+    assert [name for name, _ in bank.calls] == ["balance"]
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize(
+    "place", ["support[1]/model", "support[1]/model#2", "support[1]/model#3", "balance", "refund"]
+)
+def test_a_worker_that_dies_at_an_operation_of_a_function(place: str, moment: str) -> None:
+    bank = Bank()
+    answers = {"approve_refund": "approve"}
+    result = run(bank.support, REFUND, tools=bank.registry, answers=answers, kills={place: moment})
+    assert (result.status, result.output) == ("completed", "refund: paid 7"), result.view.get("parked")
+    assert len(set(bank.calls)) == 2, "a call that is made again has the same key"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
@@ -52,7 +53,7 @@ from baton.ports import HoldRequest, StepContext, StepFailure
 from baton.tools.define import REGISTRY, Registry, tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.define import ADAPTED
-from baton.tools.functions.loop import INLINE
+from baton.tools.functions.loop import INLINE, TaskPath, task_path
 from baton.tools.perform import CURRENT
 
 __all__ = ["BatonDurability", "idempotency_key"]
@@ -68,6 +69,7 @@ Body = Callable[[], Awaitable[Any]]
 _bodies: dict[Place, Body] = {}
 """Code of the operations that functions in this process wait for, by their place."""
 _key: ContextVar[str] = ContextVar("pydantic_ai_key", default="")
+_path: ContextVar[TaskPath | None] = ContextVar("pydantic_ai_path", default=None)
 _in_unit: ContextVar[bool] = ContextVar("pydantic_ai_unit", default=False)
 
 
@@ -137,11 +139,12 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
         """Return the payload of a step of a function. A failure that may go away is tried again."""
         of, key, attempt = self._operation.operation_id, "", 1
         while True:
-            if isinstance(of, ModelRequestId):
-                step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
-            else:
-                given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
-                step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
+            with _named_by_run():
+                if isinstance(of, ModelRequestId):
+                    step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
+                else:
+                    given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
+                    step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
             place = context.place(step.item)
             key = key or _digest(place)
             _bodies[place] = _keyed(body, key)
@@ -150,7 +153,9 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
             except StepFailure as failure:
                 if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
                     raise
-                await context.sleep(2 ** (attempt - 1), name="retry")
+                with _named_by_run():
+                    pause = context.sleep(2 ** (attempt - 1), name="retry")
+                await pause
                 attempt += 1
                 continue
             finally:
@@ -170,6 +175,16 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
                 _in_unit.reset(token)
 
         return await context.once(place, unit)
+
+
+@contextmanager
+def _named_by_run() -> Iterator[None]:
+    """Name operations by the run of the agent, and not by the tasks that pydantic-ai makes for it."""
+    token = task_path.set(_path.get() or task_path.get())
+    try:
+        yield
+    finally:
+        task_path.reset(token)
 
 
 def _keyed(body: Body, key: str) -> Body:
@@ -330,10 +345,15 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         return context.now if isinstance(context, WorkflowContext) else None
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        if not isinstance(CURRENT.get(), WorkflowContext) or self.agent is None:
+        context = CURRENT.get()
+        if not isinstance(context, WorkflowContext) or self.agent is None:
             return await super().wrap_run(ctx, handler=handler)
-        with self.agent.using_thread_executor(INLINE):  # a function has no threads
-            return await super().wrap_run(ctx, handler=handler)
+        token = _path.set(context.branch(re.sub(r"\W", "_", self.name)))
+        try:
+            with self.agent.using_thread_executor(INLINE):  # a function has no threads
+                return await super().wrap_run(ctx, handler=handler)
+        finally:
+            _path.reset(token)
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
@@ -348,7 +368,8 @@ class BatonDurability(BaseDurabilityCapability[Any]):
             said = {**self._approval, **requests.metadata.get(call.tool_call_id, {}).get("baton", {})}
             said = {"title": f"{self.name}: {call.tool_name}", "details": call.args_as_dict(), **said}
             name = f"{'approve' if schema is None else 'answer'}_{call.tool_name}"[:40]
-            asked[call.tool_call_id] = context.ask(name=re.sub(r"\W", "_", name), schema=schema, **said)
+            with _named_by_run():
+                asked[call.tool_call_id] = context.ask(name=re.sub(r"\W", "_", name), schema=schema, **said)
         results = DeferredToolResults()
         for call in (*requests.approvals, *requests.calls):
             try:

@@ -91,6 +91,10 @@ class WorkflowContext:
         """Tenant of the saga."""
         return self._facts.tenant
 
+    def branch(self, name: str) -> TaskPath:
+        """Return a branch of the function, as of a new task of this name, for adapters."""
+        return self._run.path.task(name)
+
     def place(self, item: str) -> tuple[str, str, str, tuple[int, ...], str]:
         """Return the place of an operation, as the context of its step has it, for adapters."""
         at, facts = Slot.parse(self._facts.slot), self._facts
