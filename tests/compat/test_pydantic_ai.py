@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,11 @@ from baton import Context, WorkflowContext, tool, workflow
 from baton.compat.pydantic_ai import BatonDurability, idempotency_key
 from baton.testing import run
 from baton.tools.define import Registry
+from baton.tools.functions.define import document_of
+from tests.kit.faults import Plan, scripted
+from tests.kit.scripted import Scripted, says
+from tests.kit.virtual_time import run_virtual
+from tests.kit.world import World
 
 
 class Bank:
@@ -52,6 +58,7 @@ class Bank:
             return result.output
 
         self.support = support
+        self.world: World
 
     async def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         turn = sum(isinstance(one, ModelResponse) for one in messages)
@@ -125,3 +132,80 @@ def test_a_worker_that_dies_at_an_operation_of_a_function(place: str, moment: st
     result = run(bank.support, REFUND, tools=bank.registry, answers=answers, kills={place: moment})
     assert (result.status, result.output) == ("completed", "refund: paid 7"), result.view.get("parked")
     assert len(set(bank.calls)) == 2, "a call that is made again has the same key"
+
+
+async def lived(
+    bank: Bank, plan: Plan | None = None, workflow: str = "support", **world: Any
+) -> dict[str, Any]:
+    """Return the view of a saga in a deployment with accounts, leases and faults."""
+    models = Scripted(lambda *_: says("unused"), known=("scripted",))
+    made = World(bank.registry, models=models, **world)
+    made.switch_on()
+    bank.world = made
+    text = DOCUMENT if workflow == "w" else json.dumps(document_of(bank.registry[workflow]))
+    await made.service().register(text, json_only=False)
+    view, _ = await made.service().start(workflow, GIVEN, "key")
+    made.plan = plan or made.plan
+    await made.settle()
+    return await made.queries_without_faults().show(view["id"])
+
+
+@pytest.mark.parametrize("fate", ["crash after", "freeze"])
+@pytest.mark.parametrize(("workflow", "writes"), [("support", range(4, 9)), ("w", range(3, 8))])
+def test_no_answer_that_the_log_has_is_paid_twice(workflow: str, writes: range, fate: str) -> None:
+    """The worker dies behind its writes, or stands still and loses its lease: around a request, and a call."""
+    for write in writes:
+        bank, plan = Bank(), scripted((("write", write, fate),))
+        import time
+
+        t = time.process_time()
+        view = run_virtual(lived(bank, plan, workflow))
+        assert (view["status"], view["result"]) == ("completed", "how much: $9.00"), (
+            write,
+            view.get("parked"),
+        )
+        print(
+            write,
+            plan.writes[write - 1],
+            bank.requests,
+            bank.calls,
+            view["spent_usd"],
+            time.process_time() - t,
+        )
+
+
+async def _take_back(amount: int) -> None: ...
+
+
+def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse() -> None:
+    registry, undone = Registry(), list[int]()
+
+    async def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("charge", {"amount": 7})])
+        return ModelResponse(parts=[TextPart(str(messages[-1].parts[0].content))])  # type: ignore[union-attr]
+
+    agent = Agent(FunctionModel(answer), name="shop", capabilities=[BatonDurability(registry=registry)])
+
+    @tool("shop.give_back", registry=registry)
+    async def give_back(amount: int) -> None:
+        undone.append(amount)
+
+    @agent.tool_plain
+    @tool("shop.charge", undo="shop.give_back", requires_approval=True, registry=registry)
+    async def charge(amount: int) -> str:
+        """Charge an amount."""
+        return f"charged {amount}"
+
+    @workflow("shop", registry=registry)
+    async def shop(fails: bool, context: WorkflowContext) -> str:
+        result = await agent.run("buy")
+        if fails:
+            context.fail("sold_out", "nothing is left", kind="permanent")
+        return result.output
+
+    bought = run(shop, {"fails": False}, tools=registry, answers={"charge": "approve"})
+    assert (bought.status, bought.output) == ("completed", "charged 7"), bought.view.get("parked")
+    assert run(shop, {"fails": False}, tools=registry, answers={"charge": "reject"}).status == "completed"
+    failed = run(shop, {"fails": True}, tools=registry, answers={"charge": "approve"})
+    assert (failed.status, undone) == ("rolled_back", [7])

@@ -15,11 +15,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from pydantic_ai import (
+    AbstractToolset,
     DeferredToolRequests,
     DeferredToolResults,
+    FunctionToolset,
     ModelHTTPError,
     ModelMessagesTypeAdapter,
     ModelResponse,
@@ -138,6 +141,9 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     async def _step(self, context: WorkflowContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a step of a function. A failure that may go away is tried again."""
         of, key, attempt = self._operation.operation_id, "", 1
+        if isinstance(of, ToolsetCallToolId) and (function := _function_of(params)) is not None:
+            if context.is_tool(function):
+                return await self._tool(context, function, name, params.tool_args)
         while True:
             with _named_by_run():
                 if isinstance(of, ModelRequestId):
@@ -163,6 +169,20 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
             if "done" in outcome:
                 return outcome["done"]
 
+    async def _tool(
+        self, context: WorkflowContext, function: Any, name: str, arguments: Mapping[str, Any]
+    ) -> Any:
+        """Return the payload of a step of a tool under `@tool`, with its effect, its approval and its inverse."""
+        with _named_by_run():
+            step = context.step(function, name=name, **arguments)
+        try:
+            result = await step
+        except StepFailure as failure:
+            if failure.code not in _DENIED:
+                raise
+            result = f"The call was not made: {failure.message}"
+        return {"kind": "tool_return", "result": to_jsonable_python(result)}
+
     async def _unit(self, context: StepContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a unit of a tool's journal, which is named by what is asked for."""
         place = f"{self._agent[:40]}: {name} {_digest(_content(params))[:12]}"
@@ -185,6 +205,24 @@ def _named_by_run() -> Iterator[None]:
         yield
     finally:
         task_path.reset(token)
+
+
+def _function_of(params: Any) -> Any:
+    """Return the function that a tool of an agent was made from; None if there is none."""
+    toolset = getattr(params.tool, "toolset", None)
+    found = toolset.tools.get(params.name) if isinstance(toolset, FunctionToolset) else None
+    return None if found is None else found.function
+
+
+def _called(agent: AbstractAgent[Any, Any]) -> Iterator[Any]:
+    """Yield what the operations of an agent call: names of tools, and functions that may be tools."""
+    yield from TOOLS
+    found: list[AbstractToolset[Any]] = []
+    for toolset in agent.toolsets:
+        toolset.apply(found.append)
+    for toolset in found:
+        if isinstance(toolset, FunctionToolset):
+            yield from (one.function for one in toolset.tools.values())
 
 
 def _keyed(body: Body, key: str) -> Body:
@@ -322,7 +360,7 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         add_tools(REGISTRY if registry is None else registry)
 
     def for_agent(self, agent: AbstractAgent[Any, Any]) -> AbstractCapability[Any]:
-        ADAPTED[id(agent)] = agent, TOOLS
+        ADAPTED[id(agent)] = agent, partial(_called, agent)
         return super().for_agent(agent)
 
     @property
@@ -391,4 +429,4 @@ _RESULT: Mapping[str, Any] = {
     "required": ["result"],
     "properties": {"result": {"title": "Result of the call"}},
 }
-ADAPTED[id(BatonDurability)] = BatonDurability, TOOLS
+ADAPTED[id(BatonDurability)] = BatonDurability, lambda: iter(TOOLS)
