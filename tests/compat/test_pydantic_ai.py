@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -209,3 +211,31 @@ def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse
     assert run(shop, {"fails": False}, tools=registry, answers={"charge": "reject"}).status == "completed"
     failed = run(shop, {"fails": True}, tools=registry, answers={"charge": "approve"})
     assert (failed.status, undone) == ("rolled_back", [7])
+
+
+async def test_viewers_see_the_text_of_an_answer_while_it_arrives() -> None:
+    registry, words = Registry(), [f"word{number} " for number in range(10)]
+
+    async def answer(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
+        for word in words:
+            await asyncio.sleep(1)
+            yield word
+
+    model = FunctionModel(stream_function=answer, model_name="scripted")
+    agent = Agent(model, name="poet", capabilities=[BatonDurability(registry=registry, live=True)])
+
+    @workflow("poem", registry=registry)
+    async def poem(context: WorkflowContext) -> str:
+        return (await agent.run("write")).output
+
+    world = World(registry, models=Scripted(lambda *_: says("unused"), known=("scripted",)), timeout_s=60)
+    world.switch_on()
+    await world.service().register(json.dumps(document_of(registry["poem"])), json_only=False)
+    view, _ = await world.service().start("poem", {}, "key")
+    seen = list[str]()
+    for _ in range(14):
+        seen += [one["text"] for one in (await world.queries().live(view["id"]))["texts"]]
+        await asyncio.sleep(1)
+    await world.settle()
+    assert len(set(seen)) >= 5, seen
+    assert (await world.queries().show(view["id"]))["result"] == "".join(words)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
@@ -20,13 +20,18 @@ from typing import Any, Final
 
 from pydantic_ai import (
     AbstractToolset,
+    AgentStreamEvent,
     DeferredToolRequests,
     DeferredToolResults,
     FunctionToolset,
     ModelHTTPError,
     ModelMessagesTypeAdapter,
     ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
     RunContext,
+    TextPart,
+    TextPartDelta,
     ToolApproved,
     ToolDenied,
     UserError,
@@ -53,6 +58,7 @@ from baton.core.failures.codes import class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
+from baton.ports.process import Draft
 from baton.tools.define import REGISTRY, Registry, tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.define import ADAPTED
@@ -141,9 +147,8 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     async def _step(self, context: WorkflowContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a step of a function. A failure that may go away is tried again."""
         of, key, attempt = self._operation.operation_id, "", 1
-        if isinstance(of, ToolsetCallToolId) and (function := _function_of(params)) is not None:
-            if context.is_tool(function):
-                return await self._tool(context, function, name, params.tool_args)
+        if isinstance(of, ToolsetCallToolId) and context.is_tool(function := _function_of(params)):
+            return await self._tool(context, function, name, params.tool_args)
         while True:
             with _named_by_run():
                 if isinstance(of, ModelRequestId):
@@ -322,6 +327,30 @@ def _size(params: Any) -> int:
     return before + (0 if before else offered) + len(ModelMessagesTypeAdapter.dump_json(rest))
 
 
+async def _shown(
+    handler: EventStreamHandler[Any] | None, ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEvent]
+) -> None:
+    """Show viewers the text of an answer while it arrives, and pass its events on."""
+    texts: dict[int, str] = {}
+
+    async def seen() -> AsyncIterator[AgentStreamEvent]:
+        async for event in stream:
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                texts[event.index] = event.part.content
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                texts[event.index] = texts.get(event.index, "") + event.delta.content_delta
+            yield event
+
+    context = CURRENT.get()
+    with context.draft() if isinstance(context, StepContext) else nullcontext(Draft()) as draft:
+        draft.read = lambda: "".join(texts.values())
+        if handler is not None:
+            await handler(ctx, seen())
+        else:
+            async for _ in seen():
+                pass
+
+
 # ---- the capability
 
 
@@ -330,7 +359,8 @@ class BatonDurability(BaseDurabilityCapability[Any]):
 
     models: models that a run chooses by name. event_stream_handler: gets the agent's events; those of a tool
     call are operations of their own. name: of the agent in the log; without it, its own. approval: who
-    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). registry: with the tools
+    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream, and viewers
+    of the saga see the text. registry: with the tools
     of the application; without it, the usual one.
     """
 
@@ -353,9 +383,12 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         event_stream_handler: EventStreamHandler[Any] | None = None,
         name: str | None = None,
         approval: Mapping[str, Any] | None = None,
+        live: bool = False,
         registry: Registry | None = None,
     ) -> None:
-        super().__init__(models=models, event_stream_handler=event_stream_handler, name=name)
+        self._handler = event_stream_handler
+        shown = partial(_shown, event_stream_handler) if live else event_stream_handler
+        super().__init__(models=models, event_stream_handler=shown, name=name)
         self._approval = dict(approval or {})
         add_tools(REGISTRY if registry is None else registry)
 
@@ -392,6 +425,14 @@ class BatonDurability(BaseDurabilityCapability[Any]):
                 return await super().wrap_run(ctx, handler=handler)
         finally:
             _path.reset(token)
+
+    async def wrap_run_event_stream(
+        self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
+    ) -> AsyncIterable[AgentStreamEvent]:
+        if self._handler is not None:
+            stream = super().wrap_run_event_stream(ctx, stream=stream)
+        async for event in stream:
+            yield event
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
