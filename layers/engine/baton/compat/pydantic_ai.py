@@ -386,7 +386,7 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         live: bool = False,
         registry: Registry | None = None,
     ) -> None:
-        self._handler = event_stream_handler
+        self._handler, self._live = event_stream_handler, live
         shown = partial(_shown, event_stream_handler) if live else event_stream_handler
         super().__init__(models=models, event_stream_handler=shown, name=name)
         self._approval = dict(approval or {})
@@ -400,6 +400,10 @@ class BatonDurability(BaseDurabilityCapability[Any]):
     def in_durable_context(self) -> bool:
         context = CURRENT.get()
         return isinstance(context, WorkflowContext) or getattr(context, "journal", None) is not None
+
+    @property
+    def has_wrap_run_event_stream(self) -> bool:
+        return self._handler is not None or (self._live and self.in_durable_context)
 
     def get_durable_operation_backend(self) -> _Backend:
         return _Backend(self.name)
