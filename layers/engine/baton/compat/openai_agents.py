@@ -18,14 +18,12 @@ from inspect import isawaitable, signature
 from typing import Any
 
 import agents
-import openai
 from agents import FunctionTool, Model, ModelResponse, RunConfig, Tool
 from agents.exceptions import AgentsException
 from agents.items import TResponseStreamEvent
 from agents.run_context import TContext
 from agents.tool import get_function_tool_origin
 from agents.tool_context import ToolContext
-from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
@@ -49,14 +47,14 @@ _BODIES: dict[tuple[Any, ...], Act] = {}
 """Code of the operations that functions in this process wait for, by their places."""
 MOST_OUTPUT = 16_384
 """Most tokens of an answer whose `ModelSettings` have no `max_tokens`."""
+_COUNTS = (
+    "input_tokens", "output_tokens", "total_tokens", "input_tokens_details", "output_tokens_details",
+)  # fmt: skip
 _LOCAL = (
-    agents.ApplyPatchTool,
-    agents.ComputerTool,
-    agents.CustomTool,
-    agents.LocalShellTool,
-    agents.ShellTool,
-)
+    agents.ApplyPatchTool, agents.ComputerTool, agents.CustomTool, agents.LocalShellTool, agents.ShellTool,
+)  # fmt: skip
 _RESPONSE = TypeAdapter(ModelResponse)
+_EVENT: TypeAdapter[Any] = TypeAdapter(TResponseStreamEvent)
 _of_request = signature(Model.get_response)
 _of_run: ContextVar[_Run | None] = ContextVar("of_run", default=None)
 
@@ -79,7 +77,7 @@ async def _done(context: StepContext) -> Any:
     return _MISSING if act is None else {"value": await act()}
 
 
-def add_tools(registry: Registry) -> None:
+def add_operations(registry: Registry) -> None:
     """Add the tools of operations to a registry. A call has a cost, because it may run an agent."""
     declare(REQUEST, effect=PURE, timeout="14m", cost_usd="0.000001", registry=registry)(_request)
     declare(CALL, timeout="14m", cost_usd="0.000001", registry=registry)(_call)
@@ -134,7 +132,7 @@ def _at(run: _Run | None) -> Iterator[None]:
 async def _as_step(
     saga: WorkflowContext, run: _Run | None, tool: str, name: str, of: dict[str, Any], act: Act
 ) -> Any:
-    """Return the result of an operation of a function; one that a process does not have is asked for again."""
+    """Return the result of an operation of a function, which asks again for one whose code is elsewhere."""
     while True:
         with _at(run):
             asked = saga.step(tool, **of, name=name)
@@ -161,6 +159,19 @@ class _SagaModel(Model):
     async def get_response(self, *args: Any, **options: Any) -> ModelResponse:
         if _saga() is None:
             return await self._make().get_response(*args, **options)
+        return _RESPONSE.validate_python(await self._recorded(_answer, *args, **options))
+
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:
+        if _saga() is None:
+            async for event in self._make().stream_response(*args, **options):
+                yield event
+            return
+        yield _completed(await self._recorded(_shown, *args, **options), self._name)
+
+    async def _recorded(
+        self, answer: Callable[..., Awaitable[ModelResponse]], *args: Any, **options: Any
+    ) -> Any:
+        """Return a recorded answer as JSON. `answer`: makes the request."""
         given = _of_request.bind(self, *args, **options).arguments
         del given["self"]
         for one in given["tools"]:
@@ -173,9 +184,9 @@ class _SagaModel(Model):
             if held is not None:
                 given["model_settings"] = replace(given["model_settings"], max_tokens=held.output)
             try:
-                response = await self._make().get_response(**given)
-            except openai.APIStatusError:
-                if held is not None:
+                response = await answer(self._make(), given)
+            except Exception as error:
+                if held is not None and hasattr(error, "status_code"):  # its provider has refused it
                     held.spend(0)
                 raise
             if held is not None:
@@ -185,16 +196,27 @@ class _SagaModel(Model):
         names = sorted(one.name for one in given["tools"])
         said = [self._name, given["system_instructions"], given["input"], names]
         said = to_jsonable_python(said, fallback=str)
-        made = await _once(REQUEST, "model", said, {"model": self._name or ""}, ask)
-        return _RESPONSE.validate_python(made)
+        return await _once(REQUEST, "model", said, {"model": self._name or ""}, ask)
 
-    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[TResponseStreamEvent]:
-        if _saga() is None:
-            async for event in self._make().stream_response(*args, **options):
-                yield event
-            return
-        made = await self.get_response(*args, **options)
-        yield _completed(made, self._name)
+
+async def _answer(model: Model, given: Mapping[str, Any]) -> ModelResponse:
+    return await model.get_response(**given)
+
+
+async def _shown(model: Model, given: Mapping[str, Any]) -> ModelResponse:
+    """Make a request whose answer viewers of the saga read while it is written."""
+    saga, texts = CURRENT.get(), list[str]()
+    with saga.draft() as draft:
+        draft.read = lambda: "".join(texts)
+        event: Any
+        async for event in model.stream_response(**given):
+            if event.type == "response.output_text.delta":
+                texts.append(event.delta)
+            if event.type == "response.completed":
+                made, use = event.response, event.response.usage
+                used = {} if use is None else {one: getattr(use, one) for one in _COUNTS}
+                return ModelResponse(made.output, agents.Usage(requests=1, **used), made.id)
+    raise StepFailure("connection_lost", "the model's stream has ended before its answer", kind="transient")
 
 
 async def _hold(model: str | None, given: Mapping[str, Any]) -> Hold | None:
@@ -225,20 +247,15 @@ def _used(response: ModelResponse, model: str | None) -> Used:
     )
 
 
-def _completed(made: ModelResponse, model: str | None) -> ResponseCompletedEvent:
+def _completed(made: Any, model: str | None) -> TResponseStreamEvent:
     """Return the one event of a recorded answer."""
-    response = Response(
-        id=made.response_id or "recorded",
-        created_at=0,
-        model=model or "",
-        object="response",
-        output=made.output,
-        tool_choice="auto",
-        tools=[],
-        parallel_tool_calls=True,
-        usage=None,
+    response = {"id": made.get("response_id") or "recorded", "model": model or "", "output": made["output"]}
+    response |= {"created_at": 0, "object": "response", "tool_choice": "auto", "tools": []}
+    response |= {"parallel_tool_calls": True, "usage": {one: made["usage"][one] for one in _COUNTS}}
+    event: TResponseStreamEvent = _EVENT.validate_python(
+        {"type": "response.completed", "response": response, "sequence_number": 0}
     )
-    return ResponseCompletedEvent(type="response.completed", response=response, sequence_number=0)
+    return event
 
 
 class _SagaModels(agents.ModelProvider):
@@ -305,7 +322,7 @@ def _recorded(tool: Tool) -> Tool:
 
 
 def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
-    """Return a function tool for a tool of Baton: its calls are steps, with its effect, key, limits and inverse.
+    """Return a function tool for a tool of Baton: its calls are steps with its effect, key and inverse.
 
     options: those of `FunctionTool`, such as `needs_approval`. The model hears of a call that has failed for
     good. The workflow names the tool in `@workflow(…, tools=[…])`.
@@ -339,7 +356,7 @@ def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
     return FunctionTool(name, params_json_schema=spec.parameters, on_invoke_tool=_Recorded(invoke), **said)
 
 
-class Agent(agents.Agent[TContext]):
+class SagaAgent(agents.Agent[TContext]):
     """An agent of the SDK whose requests and calls are operations of the saga that runs it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -353,11 +370,15 @@ class Agent(agents.Agent[TContext]):
         return found if _saga() is None else [_recorded(one) for one in found]
 
 
+Agent = SagaAgent
+"""The name of the SDK, for modules that change where they import it from."""
+
+
 # ---- runs
 
 
 class Runner(agents.Runner):
-    """The runner of the SDK. In a workflow function, calls that need an approval are questions of the saga."""
+    """The runner of the SDK. In a workflow function, it asks people about calls that need an approval."""
 
     @classmethod
     async def run(
@@ -370,8 +391,8 @@ class Runner(agents.Runner):
     ) -> agents.RunResult:
         """Run an agent until its final output.
 
-        ask: arguments of `context.ask` for its approvals, such as `to`, `expires` and `risk`. options: those of
-        the SDK. Raises what the SDK raises, and `StepFailure`.
+        ask: arguments of `context.ask` for its approvals, such as `to`, `expires` and `risk`. options:
+        those of the SDK. Raises what the SDK raises, and `StepFailure`.
         """
         saga = _saga()
         if saga is None:
@@ -484,5 +505,5 @@ class SagaSession:
         self._items.clear()
 
 
-add_tools(REGISTRY)
-ADAPTED[id(Runner)] = Runner, TOOLS
+add_operations(REGISTRY)
+ADAPTED[id(Runner)] = Runner, lambda: iter(TOOLS)

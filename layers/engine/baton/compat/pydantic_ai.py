@@ -10,19 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from pydantic_ai import (
+    AbstractToolset,
+    AgentStreamEvent,
     DeferredToolRequests,
     DeferredToolResults,
+    FunctionToolset,
     ModelHTTPError,
     ModelMessagesTypeAdapter,
     ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
     RunContext,
+    TextPart,
+    TextPartDelta,
     ToolApproved,
     ToolDenied,
     UserError,
@@ -49,10 +58,11 @@ from baton.core.failures.codes import class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
+from baton.ports.process import Draft
 from baton.tools.define import REGISTRY, Registry, tool
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.define import ADAPTED
-from baton.tools.functions.loop import INLINE
+from baton.tools.functions.loop import INLINE, TaskPath, task_path
 from baton.tools.perform import CURRENT
 
 __all__ = ["BatonDurability", "idempotency_key"]
@@ -68,6 +78,7 @@ Body = Callable[[], Awaitable[Any]]
 _bodies: dict[Place, Body] = {}
 """Code of the operations that functions in this process wait for, by their place."""
 _key: ContextVar[str] = ContextVar("pydantic_ai_key", default="")
+_path: ContextVar[TaskPath | None] = ContextVar("pydantic_ai_path", default=None)
 _in_unit: ContextVar[bool] = ContextVar("pydantic_ai_unit", default=False)
 
 
@@ -136,12 +147,15 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     async def _step(self, context: WorkflowContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a step of a function. A failure that may go away is tried again."""
         of, key, attempt = self._operation.operation_id, "", 1
+        if isinstance(of, ToolsetCallToolId) and context.is_tool(function := _function_of(params)):
+            return await self._tool(context, function, name, params.tool_args)
         while True:
-            if isinstance(of, ModelRequestId):
-                step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
-            else:
-                given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
-                step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
+            with _named_by_run():
+                if isinstance(of, ModelRequestId):
+                    step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
+                else:
+                    given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
+                    step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
             place = context.place(step.item)
             key = key or _digest(place)
             _bodies[place] = _keyed(body, key)
@@ -150,13 +164,29 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
             except StepFailure as failure:
                 if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
                     raise
-                await context.sleep(2 ** (attempt - 1), name="retry")
+                with _named_by_run():
+                    pause = context.sleep(2 ** (attempt - 1), name="retry")
+                await pause
                 attempt += 1
                 continue
             finally:
                 _bodies.pop(place, None)
             if "done" in outcome:
                 return outcome["done"]
+
+    async def _tool(
+        self, context: WorkflowContext, function: Any, name: str, arguments: Mapping[str, Any]
+    ) -> Any:
+        """Return the payload of a step of a tool under `@tool`, with its effect, its approval and its inverse."""
+        with _named_by_run():
+            step = context.step(function, name=name, **arguments)
+        try:
+            result = await step
+        except StepFailure as failure:
+            if failure.code not in _DENIED:
+                raise
+            result = f"The call was not made: {failure.message}"
+        return {"kind": "tool_return", "result": to_jsonable_python(result)}
 
     async def _unit(self, context: StepContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a unit of a tool's journal, which is named by what is asked for."""
@@ -170,6 +200,34 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
                 _in_unit.reset(token)
 
         return await context.once(place, unit)
+
+
+@contextmanager
+def _named_by_run() -> Iterator[None]:
+    """Name operations by the run of the agent, and not by the tasks that pydantic-ai makes for it."""
+    token = task_path.set(_path.get() or task_path.get())
+    try:
+        yield
+    finally:
+        task_path.reset(token)
+
+
+def _function_of(params: Any) -> Any:
+    """Return the function that a tool of an agent was made from; None if there is none."""
+    toolset = getattr(params.tool, "toolset", None)
+    found = toolset.tools.get(params.name) if isinstance(toolset, FunctionToolset) else None
+    return None if found is None else found.function
+
+
+def _called(agent: AbstractAgent[Any, Any]) -> Iterator[Any]:
+    """Yield what the operations of an agent call: names of tools, and functions that may be tools."""
+    yield from TOOLS
+    found: list[AbstractToolset[Any]] = []
+    for toolset in agent.toolsets:
+        toolset.apply(found.append)
+    for toolset in found:
+        if isinstance(toolset, FunctionToolset):
+            yield from (one.function for one in toolset.tools.values())
 
 
 def _keyed(body: Body, key: str) -> Body:
@@ -269,6 +327,30 @@ def _size(params: Any) -> int:
     return before + (0 if before else offered) + len(ModelMessagesTypeAdapter.dump_json(rest))
 
 
+async def _shown(
+    handler: EventStreamHandler[Any] | None, ctx: RunContext[Any], stream: AsyncIterable[AgentStreamEvent]
+) -> None:
+    """Show viewers the text of an answer while it arrives, and pass its events on."""
+    texts: dict[int, str] = {}
+
+    async def seen() -> AsyncIterator[AgentStreamEvent]:
+        async for event in stream:
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                texts[event.index] = event.part.content
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                texts[event.index] = texts.get(event.index, "") + event.delta.content_delta
+            yield event
+
+    context = CURRENT.get()
+    with context.draft() if isinstance(context, StepContext) else nullcontext(Draft()) as draft:
+        draft.read = lambda: "".join(texts.values())
+        if handler is not None:
+            await handler(ctx, seen())
+        else:
+            async for _ in seen():
+                pass
+
+
 # ---- the capability
 
 
@@ -277,7 +359,8 @@ class BatonDurability(BaseDurabilityCapability[Any]):
 
     models: models that a run chooses by name. event_stream_handler: gets the agent's events; those of a tool
     call are operations of their own. name: of the agent in the log; without it, its own. approval: who
-    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). registry: with the tools
+    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream, and viewers
+    of the saga see the text. registry: with the tools
     of the application; without it, the usual one.
     """
 
@@ -300,20 +383,27 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         event_stream_handler: EventStreamHandler[Any] | None = None,
         name: str | None = None,
         approval: Mapping[str, Any] | None = None,
+        live: bool = False,
         registry: Registry | None = None,
     ) -> None:
-        super().__init__(models=models, event_stream_handler=event_stream_handler, name=name)
+        self._handler, self._live = event_stream_handler, live
+        shown = partial(_shown, event_stream_handler) if live else event_stream_handler
+        super().__init__(models=models, event_stream_handler=shown, name=name)
         self._approval = dict(approval or {})
         add_tools(REGISTRY if registry is None else registry)
 
     def for_agent(self, agent: AbstractAgent[Any, Any]) -> AbstractCapability[Any]:
-        ADAPTED[id(agent)] = agent, TOOLS
+        ADAPTED[id(agent)] = agent, partial(_called, agent)
         return super().for_agent(agent)
 
     @property
     def in_durable_context(self) -> bool:
         context = CURRENT.get()
         return isinstance(context, WorkflowContext) or getattr(context, "journal", None) is not None
+
+    @property
+    def has_wrap_run_event_stream(self) -> bool:
+        return self._handler is not None or (self._live and self.in_durable_context)
 
     def get_durable_operation_backend(self) -> _Backend:
         return _Backend(self.name)
@@ -330,10 +420,23 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         return context.now if isinstance(context, WorkflowContext) else None
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        if not isinstance(CURRENT.get(), WorkflowContext) or self.agent is None:
+        context = CURRENT.get()
+        if not isinstance(context, WorkflowContext) or self.agent is None:
             return await super().wrap_run(ctx, handler=handler)
-        with self.agent.using_thread_executor(INLINE):  # a function has no threads
-            return await super().wrap_run(ctx, handler=handler)
+        token = _path.set(context.branch(re.sub(r"\W", "_", self.name)))
+        try:
+            with self.agent.using_thread_executor(INLINE):  # a function has no threads
+                return await super().wrap_run(ctx, handler=handler)
+        finally:
+            _path.reset(token)
+
+    async def wrap_run_event_stream(
+        self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
+    ) -> AsyncIterable[AgentStreamEvent]:
+        if self._handler is not None:
+            stream = super().wrap_run_event_stream(ctx, stream=stream)
+        async for event in stream:
+            yield event
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
@@ -348,7 +451,8 @@ class BatonDurability(BaseDurabilityCapability[Any]):
             said = {**self._approval, **requests.metadata.get(call.tool_call_id, {}).get("baton", {})}
             said = {"title": f"{self.name}: {call.tool_name}", "details": call.args_as_dict(), **said}
             name = f"{'approve' if schema is None else 'answer'}_{call.tool_name}"[:40]
-            asked[call.tool_call_id] = context.ask(name=re.sub(r"\W", "_", name), schema=schema, **said)
+            with _named_by_run():
+                asked[call.tool_call_id] = context.ask(name=re.sub(r"\W", "_", name), schema=schema, **said)
         results = DeferredToolResults()
         for call in (*requests.approvals, *requests.calls):
             try:
@@ -370,4 +474,4 @@ _RESULT: Mapping[str, Any] = {
     "required": ["result"],
     "properties": {"result": {"title": "Result of the call"}},
 }
-ADAPTED[id(BatonDurability)] = BatonDurability, TOOLS
+ADAPTED[id(BatonDurability)] = BatonDurability, lambda: iter(TOOLS)

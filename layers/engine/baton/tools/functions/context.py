@@ -91,6 +91,15 @@ class WorkflowContext:
         """Tenant of the saga."""
         return self._facts.tenant
 
+    def branch(self, name: str) -> TaskPath:
+        """Return a branch of the function, as of a new task of this name, for adapters."""
+        return self._run.path.task(name)
+
+    def is_tool(self, function: Any) -> bool:
+        """Return true if a function is a tool that this one may call."""
+        found = self._tools.get(function)
+        return found is not None and found.spec.name in self._facts.tools
+
     def place(self, item: str) -> tuple[str, str, str, tuple[int, ...], str]:
         """Return the place of an operation, as the context of its step has it, for adapters."""
         at, facts = Slot.parse(self._facts.slot), self._facts

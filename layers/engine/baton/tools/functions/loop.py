@@ -57,6 +57,10 @@ _PRUNE_AT = 256  # tasks, of which those that are done are dropped
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
+def _left(_: Any) -> None:
+    """Leave a generator as it is that nothing waits for any more: when it is collected is no part of a replay."""
+
+
 def _refuse(name: str) -> Callable[..., NoReturn]:
     def refused(self: FunctionLoop, *args: Any, **options: Any) -> NoReturn:
         raise FunctionDefect(
@@ -95,7 +99,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         # From Python 3.14 on a thread has one current task, whatever its loop.
         current = None if _swap is None or outer is None else _swap(outer, None)
         _set_running(self)
-        sys.set_asyncgen_hooks(None, None)
+        sys.set_asyncgen_hooks(None, _left)
         ready, left = self._ready, MOST_CALLS
         try:
             while ready:
@@ -301,7 +305,7 @@ class FunctionRun:
 
     `open`: its operations without a result, by item; `unheard`: those that ended before they were awaited.
     `asked`, `left` and `changes`: since it last waited. `checkpointed`: the state of its checkpoint.
-    `published`: all that it has published, if that has changed. `lacks_tokens`: it has asked for a callback,
+    `published`: all that it has published, if that has changed. `path`: its own place. `lacks_tokens`: it has asked for a callback,
     and has no tokens.
     """
 
@@ -316,6 +320,7 @@ class FunctionRun:
         self.changes: list[str] = []
         self.published: dict[str, Any] | None = None
         self.lacks_tokens = False
+        self.path = TaskPath()
 
     def leave(self, item: str) -> None:
         """Stop an operation: the function goes on without it."""

@@ -64,7 +64,9 @@ class _Session:
     def start(self, at: int) -> FunctionStep:
         call = bind(self._tool, self._arguments or {}, self._context)
         self._is_at(at)
-        task_path.set(TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else ""))
+        path = TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else "")
+        task_path.set(path)
+        self._asks.path = path
         context = copy_context()
         facts = self._facts
         step = StepContext(saga=facts.saga, tenant=facts.tenant, user=facts.user, node=facts.node)

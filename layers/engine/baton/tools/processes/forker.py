@@ -21,7 +21,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from baton.core.failures.evidence import Evidence
 from baton.core.models.usage import Usage
 from baton.core.money import Assumed
 from baton.ports import HeldMoney, HoldRequest, NoRoom, StepContext, StepFailure
+from baton.ports.process import Draft
 from baton.tools.define import REGISTRY
 from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import (
@@ -185,6 +186,9 @@ class _Units:
 
     async def hold(self, asked: HoldRequest) -> HeldMoney:
         return msgspec.convert(self._channel.ask(wire.HOLD, msgspec.json.encode(asked)), HeldMoney)
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        return nullcontext(Draft())  # what a process writes is not shown
 
 
 def import_app(app: str) -> str:
