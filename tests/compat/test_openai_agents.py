@@ -166,16 +166,50 @@ class Desk:
         world.tools = world.registry.specs()
 
 
+class Traces(agents.TracingProcessor):
+    """Notes the traces that would be sent away."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def on_trace_start(self, trace: Any) -> None:
+        self.sent.append(trace)
+
+    def on_trace_end(self, trace: Any) -> None:
+        """Nothing more."""
+
+    def on_span_start(self, span: Any) -> None:
+        self.sent.append(span)
+
+    def on_span_end(self, span: Any) -> None:
+        """Nothing more."""
+
+    def shutdown(self) -> None:
+        """Nothing is open."""
+
+    def force_flush(self) -> None:
+        """Nothing is kept back."""
+
+
+@pytest.fixture(autouse=True)
+def traces() -> list[Any]:
+    """Return what the SDK traces, in place of sending it."""
+    made = Traces()
+    agents.set_trace_processors([made])
+    return made.sent
+
+
 # ---- in a workflow function
 
 
-def test_each_request_and_each_call_is_an_operation() -> None:
+def test_each_request_and_each_call_is_an_operation(traces: list[Any]) -> None:
     desk = Desk()
     result = desk.run()
     assert (result.status, result.output) == ("completed", ["It is done.", "clerk"]), result
     assert result.way == WAY
     assert (desk.requests, desk.refunds) == (REQUESTS, ["refunded c3"])
     assert result.steps["refund"].output == {"value": "refunded c3"}
+    assert traces == []
 
 
 def test_a_rejected_call_is_not_made_and_its_model_hears_why() -> None:
@@ -519,10 +553,10 @@ def test_in_a_tool_requests_and_calls_are_units_of_its_journal(fate: str) -> Non
         assert (desk.again, set(desk.refunds)) == ([], {"refunded c3"}), number
 
 
-def test_outside_of_sagas_the_same_code_runs_plainly() -> None:
+def test_outside_of_sagas_the_same_code_runs_plainly(traces: list[Any]) -> None:
     desk = Desk(approves=False)
-    agents.set_tracing_disabled(True)
     result = asyncio.run(Runner.run(desk.triage, "Hello"))
+    assert traces
     assert (result.final_output, desk.refunds) == ("It is done.", ["refunded c3"])
     steps, keys = _with_steps(approves=False)
     assert Runner.run_sync(steps.triage, "Hello").final_output == "It is done."
