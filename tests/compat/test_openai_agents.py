@@ -21,6 +21,7 @@ from typing import Any
 
 import agents
 import msgspec
+import openai
 import pytest
 from agents import (
     GuardrailFunctionOutput,
@@ -35,6 +36,7 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 from agents.tool_context import ToolContext
+from pydantic import BaseModel
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
 from baton.compat import openai_agents
@@ -47,9 +49,11 @@ from baton.testing import run
 from baton.testing.result import Result
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
+from examples.services.models import Reply
 from tests.kit.corpus import Scenario, patiently, shown, start
 from tests.kit.faults import EVERYTHING, Chaos, Plan, scripted
 from tests.kit.process import RUNS_IN, pause
+from tests.kit.provider import served
 from tests.kit.shared_budget import resume_parked
 from tests.kit.verdict import Verdict
 from tests.kit.verdict import run as verdict_of
@@ -434,6 +438,35 @@ def test_a_stream_has_the_recorded_answers() -> None:
     assert {"raw_response_event", "run_item_stream_event", "agent_updated_stream_event"} == set(kinds)
 
 
+class Written(BaseModel):
+    """Value that the SDK tells a model as a text."""
+
+    word: str
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        ({"a": [1, None]}, {"a": [1, None]}),
+        (agents.ToolOutputText(text="t"), {"type": "text", "text": "t"}),
+        ([agents.ToolOutputText(text="t")], [{"type": "text", "text": "t"}]),
+        (Written(word="w"), "word='w'"),
+        ((1, 2), "(1, 2)"),
+        (float("nan"), "nan"),
+        (None, None),
+    ],
+)
+def test_a_result_is_recorded_in_the_form_that_a_model_is_told(value: Any, recorded: Any) -> None:
+    @function_tool
+    def find() -> Any:
+        """Find it."""
+        return value
+
+    desk = Desk(clerk=(function_call("find", {}, call_id="c3"), assistant_message("Found.")), tools=[find])
+    result = desk.run()
+    assert (result.output, result.steps["find"].output) == (["Found.", "clerk"], {"value": recorded})
+
+
 async def test_viewers_see_the_text_of_a_streamed_answer_while_it_arrives() -> None:
     registry, text = Registry(), "".join(f"word{number} " for number in range(10))
     add_operations(registry)
@@ -577,6 +610,40 @@ def test_a_plain_agent_is_refused_before_it_asks_a_model() -> None:
 
 
 # ---- the SDK itself
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_client_of_the_sdk_asks_a_provider(monkeypatch: pytest.MonkeyPatch, streams: bool) -> None:
+    registry, asked = Registry(), list[int]()
+    add_operations(registry)
+
+    @function_tool
+    def price(quantity: int) -> int:
+        """Return the price of so many teas."""
+        asked.append(quantity)
+        return 350 * quantity
+
+    clerk = Agent(name="clerk", model="gpt-5-mini", tools=[price])
+
+    @workflow("talk", registry=registry, limits={"cost_usd": 1})
+    async def talk(message: str, context: WorkflowContext) -> Any:
+        if not streams:
+            return (await Runner.run(clerk, message)).final_output
+        stream = Runner.run_streamed(clerk, message)
+        assert len([event async for event in stream.stream_events()]) > 2
+        return stream.final_output
+
+    with served() as provider:
+        replies = [Reply(calls=[("price", {"quantity": 3})]), Reply("$10.50")]
+        provider.script = lambda _: replies.pop(0)
+        client = openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="k-1")
+        agents.set_default_openai_client(client, use_for_tracing=False)
+        monkeypatch.setenv("OPENAI_API_KEY", "k-1")
+        agents.set_default_openai_api("chat_completions")
+        result = run(talk, MESSAGE, tools=registry, models="real")
+        agents.set_default_openai_api("responses")
+    assert (result.status, result.output, asked) == ("completed", "$10.50", [3]), result
+    assert 0 < result.spent_usd < 0.01
 
 
 def test_a_worker_without_agents_imports_nothing_of_the_sdk() -> None:

@@ -24,7 +24,7 @@ from agents.items import TResponseStreamEvent
 from agents.run_context import TContext
 from agents.tool import get_function_tool_origin
 from agents.tool_context import ToolContext
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
@@ -53,6 +53,7 @@ _COUNTS = (
 _LOCAL = (
     agents.ApplyPatchTool, agents.ComputerTool, agents.CustomTool, agents.LocalShellTool, agents.ShellTool,
 )  # fmt: skip
+_OUTPUTS = agents.ToolOutputText, agents.ToolOutputImage, agents.ToolOutputFileContent
 _RESPONSE = TypeAdapter(ModelResponse)
 _EVENT: TypeAdapter[Any] = TypeAdapter(TResponseStreamEvent)
 _of_request = signature(Model.get_response)
@@ -191,7 +192,7 @@ class _SagaModel(Model):
                 raise
             if held is not None:
                 held.count(_used(response, self._name))
-            return _RESPONSE.dump_python(response, mode="json", exclude_none=True)
+            return _RESPONSE.dump_python(response, mode="json", exclude_unset=True)
 
         names = sorted(one.name for one in given["tools"])
         said = [self._name, given["system_instructions"], given["input"], names]
@@ -283,9 +284,9 @@ class _Recorded:
 
 def _plain(value: Any) -> Any:
     """Return the result of a tool as JSON that the SDK tells a model in the same words."""
-    if isinstance(value, (list, tuple)) and any(isinstance(one, BaseModel) for one in value):
+    if isinstance(value, list) and any(isinstance(one, _OUTPUTS) for one in value):
         return [_plain(one) for one in value]
-    if isinstance(value, agents.ToolOutputText | agents.ToolOutputImage | agents.ToolOutputFileContent):
+    if isinstance(value, _OUTPUTS):
         return value.model_dump(mode="json", exclude_none=True)
     try:
         is_same = json.loads(json.dumps(value, allow_nan=False)) == value
