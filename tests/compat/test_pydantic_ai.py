@@ -271,7 +271,7 @@ def test_a_failure_that_may_go_away_is_tried_again_and_a_mistake_is_told_to_the_
     async def balance_of(pending: bool) -> str:
         tries.append(1)
         if len(tries) == 1:
-            raise StepFailure("connection_failed", "nobody there")
+            raise StepFailure("connection_failed", "the line is down")
         if len(tries) == 2:
             raise ModelRetry("say which one")
         return "$1.00"
@@ -324,7 +324,6 @@ def test_a_model_without_a_price_is_refused() -> None:
     bank = Bank()
     view = run_virtual(lived(bank, None, "support", known=()))
     assert view["error"]["code"] == "model_unavailable"
-    assert "the price of `scripted` is not known here" in view["error"]["message"]
 
 
 def test_a_cancel_ends_the_wait_for_an_approval() -> None:
@@ -388,7 +387,7 @@ def test_deferred_calls_and_found_tools_are_operations() -> None:
     async def survey(context: WorkflowContext) -> str:
         return (await agent.run("go", deps=1)).output
 
-    answers = {"answer_measure": {"data": {"result": "3 m"}}, "approve_pay": "approve"}
+    answers: dict[str, Any] = {"answer_measure": {"data": {"result": "3 m"}}, "approve_pay": "approve"}
     result = run(survey, tools=bank.registry, answers=answers)
     assert (result.status, result.output) == ("completed", "3 m, paid 3"), result.view["parked"]
     assert [one.removeprefix("surveyor[1]/") for one in result.way] == [

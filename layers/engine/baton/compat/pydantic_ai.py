@@ -166,7 +166,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
                 if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
                     raise
                 with _named_by_run():
-                    pause = context.sleep(2 ** (attempt - 1), name="retry")
+                    pause = context.sleep(2 ** (attempt - 1), name="pause")
                 await pause
                 attempt += 1
                 continue
@@ -178,7 +178,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     async def _tool(
         self, context: WorkflowContext, function: Any, name: str, arguments: Mapping[str, Any]
     ) -> Any:
-        """Return the payload of a step of a tool under `@tool`, with its effect, its approval and its inverse."""
+        """Return the payload of a step of a tool under `@tool`, with its approval and its inverse."""
         with _named_by_run():
             step = context.step(function, name=name, **arguments)
         try:
@@ -321,7 +321,7 @@ async def _paid(operation: DurableOperation[Any, Any, Any], params: Any) -> Any:
 
 
 def _size(params: Any) -> int:
-    """Return the most tokens that a request reads: those of its last answer, and a byte for each of the rest."""
+    """Return the most tokens that a request reads: those of its last answer, and each byte since."""
     offered = len(json.dumps(to_jsonable_python(params.model_request_parameters, fallback=str)))
     before, rest = 0, params.messages
     for number, message in enumerate(params.messages):
@@ -369,9 +369,9 @@ class BatonDurability(BaseDurabilityCapability[Any]):
 
     models: models that a run chooses by name. event_stream_handler: gets the agent's events; those of a tool
     call are operations of their own. name: of the agent in the log; without it, its own. approval: who
-    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream, and viewers
-    of the saga see the text. registry: with the tools
-    of the application; without it, the usual one.
+    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream,
+    and viewers of the saga see the text. registry: with the tools of the application; without it, the usual
+    one.
     """
 
     engine_spec = DurabilityEngineSpec(
