@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic_ai import (
     AbstractToolset,
@@ -42,6 +42,7 @@ from pydantic_ai.durable_exec import (
     JSON_CODEC,
     BaseDurabilityCapability,
     BoundDurableOperation,
+    CapabilityOperationId,
     DurabilityEngineSpec,
     DurableOperation,
     DurableOperationBackend,
@@ -165,7 +166,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
                 if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
                     raise
                 with _named_by_run():
-                    pause = context.sleep(2 ** (attempt - 1), name="retry")
+                    pause = context.sleep(2 ** (attempt - 1), name="pause")
                 await pause
                 attempt += 1
                 continue
@@ -177,7 +178,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     async def _tool(
         self, context: WorkflowContext, function: Any, name: str, arguments: Mapping[str, Any]
     ) -> Any:
-        """Return the payload of a step of a tool under `@tool`, with its effect, its approval and its inverse."""
+        """Return the payload of a step of a tool under `@tool`, with its approval and its inverse."""
         with _named_by_run():
             step = context.step(function, name=name, **arguments)
         try:
@@ -214,7 +215,7 @@ def _named_by_run() -> Iterator[None]:
 
 def _function_of(params: Any) -> Any:
     """Return the function that a tool of an agent was made from; None if there is none."""
-    toolset = getattr(params.tool, "toolset", None)
+    toolset = getattr(getattr(params, "tool", None), "toolset", None)
     found = toolset.tools.get(params.name) if isinstance(toolset, FunctionToolset) else None
     return None if found is None else found.function
 
@@ -242,12 +243,15 @@ def _keyed(body: Body, key: str) -> Body:
 
 
 def _name(operation: DurableOperation[Any, Any, Any], params: Any) -> str:
-    """Return the name of an operation: `model`, that of the tool, or that of its kind."""
+    """Return the name of an operation in labels: `model`, that of the tool, or that of its kind."""
     of = operation.operation_id
     if isinstance(of, ModelRequestId):
         return "model"
-    name = str(getattr(of, "operation", "") or getattr(params, "name", "") or type(of).__name__)
-    name = name if isinstance(of, ToolsetCallToolId) else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    if isinstance(of, ToolsetCallToolId | CapabilityOperationId):
+        name = params.name if isinstance(of, ToolsetCallToolId) else of.operation
+    else:  # `get_tools` of `ToolsetGetToolsId`
+        words = re.findall("[A-Z][a-z]+", type(of).__name__.removesuffix("Id"))
+        name = "_".join(words).lower().removeprefix("toolset_").removeprefix("model_")
     return re.sub(r"\W", "_", name, flags=re.ASCII)[:40].lstrip("0123456789") or "call"
 
 
@@ -317,7 +321,7 @@ async def _paid(operation: DurableOperation[Any, Any, Any], params: Any) -> Any:
 
 
 def _size(params: Any) -> int:
-    """Return the most tokens that a request reads: those of its last answer, and a byte for each of the rest."""
+    """Return the most tokens that a request reads: those of its last answer, and each byte since."""
     offered = len(json.dumps(to_jsonable_python(params.model_request_parameters, fallback=str)))
     before, rest = 0, params.messages
     for number, message in enumerate(params.messages):
@@ -354,14 +358,20 @@ async def _shown(
 # ---- the capability
 
 
+class _Settings(NamedTuple):
+    handler: EventStreamHandler[Any] | None
+    approval: dict[str, Any]
+    live: bool
+
+
 class BatonDurability(BaseDurabilityCapability[Any]):
     """Capability with which an agent of pydantic-ai runs durably in a workflow function or a tool.
 
     models: models that a run chooses by name. event_stream_handler: gets the agent's events; those of a tool
     call are operations of their own. name: of the agent in the log; without it, its own. approval: who
-    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream, and viewers
-    of the saga see the text. registry: with the tools
-    of the application; without it, the usual one.
+    approves calls (`to`, `expires`, `risk`, `message`, as of `WorkflowContext.ask`). live: requests stream,
+    and viewers of the saga see the text. registry: with the tools of the application; without it, the usual
+    one.
     """
 
     engine_spec = DurabilityEngineSpec(
@@ -386,10 +396,9 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         live: bool = False,
         registry: Registry | None = None,
     ) -> None:
-        self._handler, self._live = event_stream_handler, live
+        self._baton = _Settings(event_stream_handler, dict(approval or {}), live)
         shown = partial(_shown, event_stream_handler) if live else event_stream_handler
         super().__init__(models=models, event_stream_handler=shown, name=name)
-        self._approval = dict(approval or {})
         add_tools(REGISTRY if registry is None else registry)
 
     def for_agent(self, agent: AbstractAgent[Any, Any]) -> AbstractCapability[Any]:
@@ -403,7 +412,7 @@ class BatonDurability(BaseDurabilityCapability[Any]):
 
     @property
     def has_wrap_run_event_stream(self) -> bool:
-        return self._handler is not None or (self._live and self.in_durable_context)
+        return self._baton.handler is not None or (self._baton.live and self.in_durable_context)
 
     def get_durable_operation_backend(self) -> _Backend:
         return _Backend(self.name)
@@ -433,7 +442,7 @@ class BatonDurability(BaseDurabilityCapability[Any]):
     async def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
     ) -> AsyncIterable[AgentStreamEvent]:
-        if self._handler is not None:
+        if self._baton.handler is not None:
             stream = super().wrap_run_event_stream(ctx, stream=stream)
         async for event in stream:
             yield event
@@ -448,7 +457,7 @@ class BatonDurability(BaseDurabilityCapability[Any]):
         asked = {}
         for call in (*requests.approvals, *requests.calls):
             schema = None if call in requests.approvals else _RESULT
-            said = {**self._approval, **requests.metadata.get(call.tool_call_id, {}).get("baton", {})}
+            said = {**self._baton.approval, **requests.metadata.get(call.tool_call_id, {}).get("baton", {})}
             said = {"title": f"{self.name}: {call.tool_name}", "details": call.args_as_dict(), **said}
             name = f"{'approve' if schema is None else 'answer'}_{call.tool_name}"[:40]
             with _named_by_run():

@@ -76,8 +76,8 @@ from baton.ports.store import Store
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
     "BudgetAnswer", "Budgets", "Builds", "CallJournal", "Clock", "CodeBuild", "DeadLetters", "DeadMessageCause", "Definition",
-    "Definitions", "DeployedBuilds", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "HeldMoney", "Hold", "HoldRequest",
-    "Inbox", "Incident", "Incidents", "Invoker",
+    "Definitions", "DeployedBuilds", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "HeldMoney", "Hold",
+    "HoldRequest", "Inbox", "Incident", "Incidents", "Invoker",
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",

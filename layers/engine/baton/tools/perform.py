@@ -240,7 +240,7 @@ def _place(error: BaseException, tool: Tool) -> str:
 
 
 CURRENT: ContextVar[Any] = ContextVar("current", default=None)
-"""The context of the tool, or of the workflow function, whose code runs: for the adapters of `baton.compat`."""
+"""The context of the tool or workflow function whose code runs, for adapters."""
 _reported: dict[str, str] = {}
 """The last traceback in this process, by tool."""
 

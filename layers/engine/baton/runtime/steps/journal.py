@@ -30,10 +30,9 @@ from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
-    from baton.ports.models import Models
-    from baton.runtime.invocation.live import LiveShow
     from baton.runtime.models import model_request
     from baton.runtime.money.ledger import Ledger
+    from baton.runtime.steps.steps import Steps
 else:
     model_request = OnDemand("baton.runtime.models.model_request")
 
@@ -93,8 +92,8 @@ class Running(Protocol):
 class UnitQueue:
     """Units of a saga's running attempts that wait for their entry. `running`: these attempts, by slot.
 
-    `wake` tells the runner of a new unit. `models`: whose prices
-    the calls of tools have; `live`: shows what they write.
+    `wake` tells the runner of a new unit. `steps`: whose models
+    have the prices of calls, and who shows what they write.
     """
 
     def __init__(
@@ -102,10 +101,10 @@ class UnitQueue:
         context: InvocationContext,
         running: Mapping[str, Running],
         wake: Callable[[], None],
-        models: Models | None = None,
-        live: Callable[[], LiveShow] | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        self.models, self.live = models, live
+        self.models = None if steps is None else steps.models
+        self.live = None if steps is None else steps.live
         self._clock, self._limits = context.clock, context.limits
         self._until = context.invocation.leases_until(context.limits)
         self._running, self._wake = running, wake

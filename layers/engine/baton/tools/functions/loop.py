@@ -58,7 +58,7 @@ _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
 def _left(_: Any) -> None:
-    """Leave a generator as it is that nothing waits for any more: when it is collected is no part of a replay."""
+    """Leave a generator that nothing waits for as it is: no replay depends on when it is collected."""
 
 
 def _refuse(name: str) -> Callable[..., NoReturn]:
@@ -305,8 +305,8 @@ class FunctionRun:
 
     `open`: its operations without a result, by item; `unheard`: those that ended before they were awaited.
     `asked`, `left` and `changes`: since it last waited. `checkpointed`: the state of its checkpoint.
-    `published`: all that it has published, if that has changed. `path`: its own place. `lacks_tokens`: it has asked for a callback,
-    and has no tokens.
+    `published`: all that it has published, if that has changed. `path`: its own place. `lacks_tokens`: it
+    has asked for a callback, and has no tokens.
     """
 
     def __init__(self) -> None:

@@ -78,7 +78,7 @@ class Channel:
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
     def ask(self, tag: int, data: bytes) -> Any:
-        """Return what the worker answers, as JSON. Raises `StepFailure`, `NoRoom`; `EOFError` if it is gone."""
+        """Return what the worker answers, as JSON. Raises `StepFailure`, `NoRoom`, or `EOFError`."""
         with self._asking:
             if not self._is_called or os.getpid() != self._pid:
                 text = "a unit is named by the call of the tool, not by what it has started and left behind"
