@@ -60,7 +60,11 @@ from tests.kit.verdict import run as verdict_of
 from tests.kit.world import World
 
 MESSAGE = {"message": "I want my money back."}
-WAY = ["model", "model#2", "model#3", "find_order", "model#4", "approve", "refund", "model#5"]
+WAY = [
+    "triage[1]/model",
+    "polite[1]/model",
+    *(f"triage[1]/{one}" for one in ("model#2", "find_order", "model#3", "approve", "refund", "model#4")),
+]
 REQUESTS = ["triage 0", "polite 0", "clerk 1", "clerk 2", "clerk 3"]
 ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 
@@ -212,7 +216,7 @@ def test_each_request_and_each_call_is_an_operation(traces: list[Any]) -> None:
     assert (result.status, result.output) == ("completed", ["It is done.", "clerk"]), result
     assert result.way == WAY
     assert (desk.requests, desk.refunds) == (REQUESTS, ["refunded c3"])
-    assert result.steps["refund"].output == {"value": "refunded c3"}
+    assert result.steps["triage[1]/refund"].output == {"value": "refunded c3"}
     assert traces == []
 
 
@@ -220,7 +224,7 @@ def test_a_rejected_call_is_not_made_and_its_model_hears_why() -> None:
     desk = Desk()
     result = desk.run(answers={"approve": {"action": "reject", "comment": "too much"}})
     assert (result.output, desk.refunds) == (["It is done.", "clerk"], [])
-    assert "refund" not in result.way
+    assert "triage[1]/refund" not in result.way
 
 
 def test_a_guardrail_that_trips_raises_in_the_function() -> None:
@@ -239,7 +243,7 @@ def test_a_guardrail_that_trips_raises_in_the_function() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
-@pytest.mark.parametrize("operation", [one for one in WAY if one != "approve"])
+@pytest.mark.parametrize("operation", [one for one in WAY if "approve" not in one])
 def test_a_worker_that_dies_at_an_operation_repeats_no_recorded_one(operation: str, moment: str) -> None:
     desk = Desk()
     result = desk.run(kills={operation: moment})
@@ -367,7 +371,7 @@ def _with_steps(*, fails: bool = False, approves: bool = True) -> tuple[Desk, li
 def test_a_tool_of_baton_is_a_step_with_its_key(moment: str) -> None:
     desk, keys = _with_steps()
     result = desk.run(kills={"refund": moment} if moment else {})
-    assert (result.status, result.steps["refund"].output) == ("completed", "refunded o1"), result
+    assert (result.status, result.steps["triage[1]/refund"].output) == ("completed", "refunded o1"), result
     assert len(set(keys)) == 1
 
 
@@ -387,10 +391,10 @@ def test_a_rollback_undoes_the_steps_of_agents() -> None:
         context.fail("regret", "no money after all", kind="permanent")
 
     result = desk.run(then_fails)
-    assert (result.status, result.undone, books[1:]) == ("rolled_back", ["refund"], ["charged o1"])
+    assert (result.status, result.undone, books[1:]) == ("rolled_back", ["triage[1]/refund"], ["charged o1"])
 
 
-@pytest.mark.parametrize("kills", [{}, {"model": "after", "model#3": "after"}])
+@pytest.mark.parametrize("kills", [{}, {"talker[1]/model": "after", "talker[2]/model": "after"}])
 def test_a_session_has_its_items_after_deaths_and_a_checkpoint(kills: dict[str, str]) -> None:
     desk, heard = Desk(), list[int]()
     registry = desk.registry
@@ -434,7 +438,7 @@ def test_a_stream_has_the_recorded_answers() -> None:
 
     result = desk.run(streams)
     assert (result.status, result.output) == ("completed", [None, 1]), result
-    assert result.way == [one for one in WAY[:-2] if one != "approve"]
+    assert result.way == [one for one in WAY[:-2] if "approve" not in one]
     assert {"raw_response_event", "run_item_stream_event", "agent_updated_stream_event"} == set(kinds)
 
 
@@ -464,7 +468,10 @@ def test_a_result_is_recorded_in_the_form_that_a_model_is_told(value: Any, recor
 
     desk = Desk(clerk=(function_call("find", {}, call_id="c3"), assistant_message("Found.")), tools=[find])
     result = desk.run()
-    assert (result.output, result.steps["find"].output) == (["Found.", "clerk"], {"value": recorded})
+    assert (result.output, result.steps["triage[1]/find"].output) == (
+        ["Found.", "clerk"],
+        {"value": recorded},
+    )
 
 
 async def test_viewers_see_the_text_of_a_streamed_answer_while_it_arrives() -> None:
@@ -519,10 +526,8 @@ def test_an_agent_as_a_tool_has_operations_of_its_own() -> None:
         return (await Runner.run(boss, message)).final_output
 
     result = desk.run(ask)
-    assert (result.output, result.way) == (
-        "Settled.",
-        ["model", "model#2", "refund", "model#3", "model#4"],
-    ), result
+    names = ("model", "model#2", "refund", "model#3", "model#4")
+    assert (result.output, result.way) == ("Settled.", [f"boss[1]/{one}" for one in names]), result
 
 
 # ---- money

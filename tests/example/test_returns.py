@@ -47,7 +47,7 @@ def test_a_refund_that_was_approved_is_a_step_of_the_conversation(answers: Any) 
     assert (result.status, result.output) == ("completed", ["You get 42 dollars.", "You are welcome."]), (
         result
     )
-    assert str(result.steps["refund"].output).startswith("refunded 4200 cents")
+    assert str(result.steps["triage[1]/refund"].output).startswith("refunded 4200 cents")
 
 
 def test_a_worker_that_dies_in_the_refund_makes_it_once(answers: Any) -> None:
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_in_the_refund_makes_it_once(answers: Any) -> None:
 
 def test_a_cancelled_conversation_takes_the_refund_back(answers: Any) -> None:
     result = served(cancel={"at": "30m", "undo": True})
-    assert (result.status, result.undone) == ("rolled_back", ["refund"]), result
+    assert (result.status, result.undone) == ("rolled_back", ["triage[1]/refund"]), result
 
 
 def test_the_guard_lets_no_other_matter_through(answers: Any) -> None:

@@ -94,10 +94,18 @@ def _saga() -> WorkflowContext | StepContext | None:
 class _Run:
     """A run of an agent. `path`: its place in a function. `fault`: one that no model is to hear of."""
 
-    def __init__(self) -> None:
-        outer = _of_run.get()
-        self.path: TaskPath | None = task_path.get(None) if outer is None else outer.path
+    def __init__(self, agent: agents.Agent[Any]) -> None:
+        saga = _saga()
+        self.path: TaskPath | None = (
+            saga.branch(_name(agent.name)) if isinstance(saga, WorkflowContext) else None
+        )
         self.fault: Exception | None = None
+
+
+def _name(text: str) -> str:
+    """Return a name as one of an operation."""
+    name = re.sub("[^A-Za-z0-9_]", "_", text)[:40]
+    return f"_{name}" if name[:1].isdigit() else name or "_"
 
 
 async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act) -> Any:
@@ -112,7 +120,7 @@ async def _once(tool: str, name: str, number: Any, of: dict[str, Any], act: Act)
         if isinstance(saga, StepContext):
             digest = hashlib.sha256(json.dumps(number, sort_keys=True).encode()).hexdigest()[:12]
             return await saga.once(f"{name[:80]} {digest}", act)
-        return await _as_step(saga, run, tool, re.sub("[^A-Za-z0-9_]", "_", name)[:40], of, act)
+        return await _as_step(saga, run, tool, _name(name), of, act)
     except (FunctionDefect, NoRoom) as error:
         if run is not None:
             run.fault = error
@@ -398,7 +406,7 @@ class Runner(agents.Runner):
         saga = _saga()
         if saga is None:
             return await super().run(starting_agent, input, **options)
-        options, run = _in_saga(options), _Run()
+        options, run = _in_saga(options), _Run(starting_agent)
         token = _of_run.set(run)
         try:
             result = await super().run(starting_agent, input, **options)
@@ -426,7 +434,7 @@ class Runner(agents.Runner):
         cls, starting_agent: agents.Agent[Any], input: Any, *args: Any, **options: Any
     ) -> agents.RunResultStreaming:
         """Run an agent and stream its events; in a saga an answer of a model is one event."""
-        token = _of_run.set(_Run())
+        token = _of_run.set(_Run(starting_agent))
         try:
             return super().run_streamed(starting_agent, input, *args, **_in_saga(options))
         finally:
@@ -450,12 +458,12 @@ def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
 async def _answered(saga: WorkflowContext, result: agents.RunResult, ask: Mapping[str, Any]) -> Any:
     """Return the state of a run whose calls people have approved or rejected."""
     state = result.to_state()
-    asked = [
-        saga.ask(
-            **{"title": f"{one.agent.name}: {one.name}", "details": _details(one), "name": "approve", **ask}
-        )
-        for one in result.interruptions
-    ]
+    usual = {"name": "approve", **ask}
+    with _at(_of_run.get()):
+        asked = [
+            saga.ask(**{"title": f"{one.agent.name}: {one.name}", "details": _details(one), **usual})
+            for one in result.interruptions
+        ]
     for one, question in zip(result.interruptions, asked, strict=True):
         try:
             await question
