@@ -153,10 +153,10 @@ class Desk:
         self.support = support
 
     async def acts(self, told: str, book: list[str]) -> None:
-        """Note what is done, and if its result is in the log."""
+        """Note what is done, and if its result is in the log: a process that stood still cannot know that."""
         if (process := RUNS_IN.get()) is not None:
             process.check()
-        if self.world is not None:
+        if self.world is not None and not (process is not None and process.is_frozen):
             entries = self.world.entries(self.world.log.heads()[0].ref.id)
             if any(f'"{told}"'.encode() in msgspec.json.encode(one) for one in entries):
                 self.again.append(told)
