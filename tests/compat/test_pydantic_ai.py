@@ -24,9 +24,11 @@ from pydantic_ai import (
     TextPart,
     Tool,
     ToolCallPart,
+    UserError,
 )
 from pydantic_ai.durable_exec import BaseDurabilityCapability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import DynamicToolset
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
@@ -411,3 +413,27 @@ def test_the_adapter_uses_public_names_of_the_range_in_the_extra() -> None:
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     (extra,) = project["optional-dependencies"]["pydantic-ai"]
     assert extra == "pydantic-ai-slim>=2.68,<3"
+
+
+@pytest.mark.parametrize("name", ["support", "w"])
+def test_a_mistake_of_the_developer_parks_the_saga(name: str) -> None:
+    bank = Bank()
+
+    async def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        raise UserError("there is no such model")
+
+    bank.script = answer
+    view = run_virtual(lived(bank, None, name))
+    assert view["status"] == "parked"
+    assert "there is no such model" in view["parked"]["message"]
+
+
+def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
+    bank = Bank()
+
+    @workflow("other", registry=bank.registry, tools=["pydantic_ai.request"])
+    async def other(context: WorkflowContext) -> str:
+        return (await bank.agent.run("hi", deps=1, model=TestModel())).output
+
+    result = run(other, tools=bank.registry)
+    assert result.status == "parked", result.view["error"]

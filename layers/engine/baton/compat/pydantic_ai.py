@@ -55,7 +55,7 @@ from pydantic_ai.models import Model
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
-from baton.core.failures.codes import class_of
+from baton.core.failures.codes import TOOL_DEFECT, class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
@@ -107,7 +107,15 @@ async def _call(agent: str, operation: str, context: StepContext, arguments: Any
 async def _done(context: StepContext) -> dict[str, Any]:
     """Return the result of an operation; one whose code another process has is asked for again there."""
     body = _bodies.get((context.tenant, context.saga, context.node, context.iteration, context.item))
-    return {"missing": True} if body is None else {"done": await body()}
+    try:
+        return {"missing": True} if body is None else {"done": await body()}
+    except UserError as error:
+        raise _defect(error) from error
+
+
+def _defect(error: UserError) -> StepFailure:
+    """Return the failure of what pydantic-ai calls a mistake of the developer: it parks the saga."""
+    return StepFailure(TOOL_DEFECT, f"{type(error).__name__}: {error}")
 
 
 def add_tools(registry: Registry) -> None:
@@ -299,7 +307,9 @@ async def _paid(operation: DurableOperation[Any, Any, Any], params: Any) -> Any:
     of, settings = operation.operation_id, params.model_settings or {}
     assert isinstance(of, ModelRequestId), "nothing else is paid"
     output = settings.get("max_tokens") or MOST_OUTPUT
-    asked = HoldRequest(model=of.model_name, size=_size(params), output=output)
+    provider = getattr(params.run_context.model, "system", "")
+    model = f"{provider}/{of.model_name}" if provider else of.model_name
+    asked = HoldRequest(model=model, size=_size(params), output=output)
     held = await CURRENT.get().hold_request(asked)
     try:
         settings = {**settings, "max_tokens": held.output}
@@ -438,6 +448,9 @@ class BatonDurability(BaseDurabilityCapability[Any]):
                 return await super().wrap_run(ctx, handler=handler)
         finally:
             _path.reset(token)
+
+    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
+        raise _defect(error) if isinstance(error, UserError) and self.in_durable_context else error
 
     async def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
