@@ -161,6 +161,8 @@ def test_a_worker_that_dies_at_an_operation_of_a_function(place: str, moment: st
     result = run(bank.support, REFUND, tools=bank.registry, answers=answers, kills={place: moment})
     assert (result.status, result.output) == ("completed", "refund: paid 7"), result.view.get("parked")
     assert len(set(bank.calls)) == 2, "a call that is made again has the same key"
+    names = ["model", "balance", "model#2", "approve_refund", "refund", "model#3"]
+    assert result.way == [f"support[1]/{name}" for name in names], "no operation is asked for twice"
 
 
 async def lived(
@@ -311,6 +313,7 @@ def test_an_agent_that_a_tool_of_an_agent_asks_has_units_of_its_own() -> None:
     kills = {"support[1]/ask": "after"}
     result = run(bank.support, GIVEN, tools=bank.registry, kills=kills)
     assert (result.status, result.output) == ("completed", "of gold"), result.view["parked"]
+    assert asked == ["helper"], "the call that is made again finds the answer in its journal"
     in_tool = run(DOCUMENT, GIVEN, tools=bank.registry)
     assert (in_tool.status, in_tool.output) == ("completed", "of gold"), in_tool.view["parked"]
 

@@ -55,13 +55,12 @@ from pydantic_ai.models import Model
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
-from baton.core.failures.codes import TOOL_DEFECT, class_of
-from baton.core.failures.names import RETRYABLE
+from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
 from baton.ports.process import Draft
 from baton.tools.define import REGISTRY, Registry, tool
-from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.context import IN_MEMORY, WorkflowContext
 from baton.tools.functions.define import ADAPTED
 from baton.tools.functions.loop import INLINE, TaskPath, task_path
 from baton.tools.perform import CURRENT
@@ -71,8 +70,6 @@ __all__ = ["BatonDurability", "idempotency_key"]
 REQUEST, CALL = TOOLS = "pydantic_ai.request", "pydantic_ai.call"
 MOST_OUTPUT: Final = 8_192
 """Tokens of an answer for which money is held where the settings have no `max_tokens`; they are then sent."""
-MOST_ATTEMPTS: Final = 5
-"""Attempts of an operation whose failure may go away; the pauses are 1, 2, 4 and 8 seconds."""
 _DENIED: Final = ("rejected", "expired")
 Place = tuple[str, str, str, tuple[int, ...], str]
 Body = Callable[[], Awaitable[Any]]
@@ -123,6 +120,7 @@ def add_tools(registry: Registry) -> None:
     if REQUEST not in registry:
         tool(REQUEST, effect=PURE, timeout="5m", cost_usd="0.000001", registry=registry)(_request)
         tool(CALL, timeout="5m", registry=registry)(_call)
+    IN_MEMORY.update(TOOLS)
 
 
 class _Operation(BoundDurableOperation[Any, Any, Any]):
@@ -154,30 +152,22 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
         return of.result_codec.load(payload)
 
     async def _step(self, context: WorkflowContext, name: str, params: Any, body: Body) -> Any:
-        """Return the payload of a step of a function. A failure that may go away is tried again."""
-        of, key, attempt = self._operation.operation_id, "", 1
+        """Return the payload of a step of a function."""
+        of, key = self._operation.operation_id, ""
         if isinstance(of, ToolsetCallToolId) and context.is_tool(function := _function_of(params)):
             return await self._tool(context, function, name, params.tool_args)
         while True:
             with _named_by_run():
                 if isinstance(of, ModelRequestId):
-                    step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
+                    step = context.step(REQUEST, self._agent, of.model_name, name=name)
                 else:
                     given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
-                    step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
+                    step = context.step(CALL, self._agent, name, arguments=given, name=name)
             place = context.place(step.item)
             key = key or _digest(place)
             _bodies[place] = _keyed(body, key)
             try:
                 outcome = await step
-            except StepFailure as failure:
-                if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
-                    raise
-                with _named_by_run():
-                    pause = context.sleep(2 ** (attempt - 1), name="pause")
-                await pause
-                attempt += 1
-                continue
             finally:
                 _bodies.pop(place, None)
             if "done" in outcome:
