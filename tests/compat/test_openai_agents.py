@@ -560,6 +560,31 @@ def test_no_request_is_made_that_the_saga_has_no_money_for(
     assert result.spent_usd == pytest.approx(0.0002 * len(requests))
 
 
+# ---- mistakes
+
+
+def test_what_the_sdk_calls_a_mistake_of_its_user_parks_the_saga() -> None:
+    desk = Desk()
+
+    @workflow("wrong", registry=desk.registry)
+    async def wrong(message: str, context: WorkflowContext) -> Any:
+        return await Runner.run(desk.triage, message, session=SagaSession(), conversation_id="c")
+
+    result = desk.run(wrong)
+    assert (result.status, desk.requests) == ("parked", [])
+    assert "function_defect" in repr(result)
+
+
+def test_an_error_that_a_tool_lets_through_is_that_of_its_call() -> None:
+    @function_tool(failure_error_function=None)
+    def find() -> str:
+        """Find it."""
+        raise StepFailure("not_found", "there is none", kind="permanent")
+
+    desk = Desk(clerk=(function_call("find", {}, call_id="c3"), assistant_message("Found.")), tools=[find])
+    assert desk.run().error == "not_found: there is none"
+
+
 # ---- in a tool, and outside of sagas
 
 

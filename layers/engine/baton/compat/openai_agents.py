@@ -21,6 +21,7 @@ import agents
 from agents import FunctionTool, Model, ModelResponse, RunConfig, Tool
 from agents.exceptions import AgentsException
 from agents.items import TResponseStreamEvent
+from agents.models import get_default_model
 from agents.run_context import TContext
 from agents.tool import get_function_tool_origin
 from agents.tool_context import ToolContext
@@ -28,11 +29,12 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
+from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.models.usage import Usage as Used
 from baton.ports import Hold, HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY, Registry
 from baton.tools.define import tool as declare
-from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.context import IN_MEMORY, WorkflowContext
 from baton.tools.functions.define import ADAPTED
 from baton.tools.functions.loop import FunctionDefect, TaskPath, task_path
 from baton.tools.perform import CURRENT, bind, plain_json
@@ -82,6 +84,7 @@ def add_operations(registry: Registry) -> None:
     """Add the tools of operations to a registry. A call has a cost, because it may run an agent."""
     declare(REQUEST, effect=PURE, timeout="14m", cost_usd="0.000001", registry=registry)(_request)
     declare(CALL, timeout="14m", cost_usd="0.000001", registry=registry)(_call)
+    IN_MEMORY.update(TOOLS)
 
 
 def _saga() -> WorkflowContext | StepContext | None:
@@ -89,6 +92,13 @@ def _saga() -> WorkflowContext | StepContext | None:
     found = CURRENT.get()
     is_in = isinstance(found, WorkflowContext) or getattr(found, "journal", None) is not None
     return found if is_in else None
+
+
+def _defect(text: str) -> Exception:
+    """Return what parks the saga for a mistake in its code."""
+    if isinstance(_saga(), WorkflowContext):
+        return FunctionDefect(text)
+    return StepFailure(TOOL_DEFECT, text)
 
 
 class _Run:
@@ -186,7 +196,7 @@ class _SagaModel(Model):
         for one in given["tools"]:
             if isinstance(one, FunctionTool) and not _is_recorded(one):
                 text = f"`{one.name}` is a tool of an agent that is no `baton.compat.openai_agents.Agent`"
-                raise FunctionDefect(f"{text}; import `Agent` from there")
+                raise _defect(f"{text}; import `Agent` from there")
 
         async def ask() -> Any:
             held = await _hold(self._name, given)
@@ -241,7 +251,9 @@ async def _hold(model: str | None, given: Mapping[str, Any]) -> Hold | None:
     said = [given["system_instructions"], given["input"], schemas]
     size = len(to_json(said, fallback=str))
     output = given["model_settings"].max_tokens or MOST_OUTPUT
-    return await saga.hold_request(HoldRequest(model=model, size=size, output=output))
+    name = re.sub("^(litellm|any-llm)/", "", model)
+    priced = name if "/" in name else f"openai/{name}"
+    return await saga.hold_request(HoldRequest(model=priced, size=size, output=output))
 
 
 def _used(response: ModelResponse, model: str | None) -> Used:
@@ -274,7 +286,7 @@ class _SagaModels(agents.ModelProvider):
         self.provider = provider
 
     def get_model(self, model_name: str | None) -> Model:
-        return _SagaModel(model_name, lambda: self.provider.get_model(model_name))
+        return _SagaModel(model_name or get_default_model(), lambda: self.provider.get_model(model_name))
 
 
 # ---- calls of function tools
@@ -313,7 +325,7 @@ def _is_recorded(tool: FunctionTool) -> bool:
 def _recorded(tool: Tool) -> Tool:
     if isinstance(tool, _LOCAL):
         text = f"`{tool.name}` acts on this machine, and no operation of the saga would be recorded"
-        raise FunctionDefect(f"{text}; write a function tool")
+        raise _defect(f"{text}; write a function tool")
     if not isinstance(tool, FunctionTool) or _is_recorded(tool):
         return tool
 
@@ -349,7 +361,7 @@ def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
         run = _of_run.get()
         try:
             if isinstance(saga, StepContext):
-                raise FunctionDefect(f"`{name}` is a step, which an agent in a workflow function calls")
+                raise _defect(f"`{name}` is a step, which an agent in a workflow function calls")
             with _at(run):
                 asked = saga.step(function, **given)
             return plain_json(made, await asked)
@@ -415,9 +427,10 @@ class Runner(agents.Runner):
                 state = await _answered(saga, result, ask or {})
                 result = await super().run(starting_agent, state, **options)
         except AgentsException as error:
-            if isinstance(error.__cause__, (FunctionDefect, NoRoom, StepFailure)):
-                raise error.__cause__ from error
-            raise
+            is_mistake, cause = isinstance(error, agents.UserError), error.__cause__
+            if isinstance(cause, (FunctionDefect, NoRoom, StepFailure) if not is_mistake else Exception):
+                raise cause from error
+            raise _defect(f"UserError: {error}") if is_mistake else error from cause
         finally:
             _of_run.reset(token)
             if run.fault is not None:
