@@ -579,10 +579,10 @@ def test_an_error_that_a_tool_lets_through_is_that_of_its_call() -> None:
     @function_tool(failure_error_function=None)
     def find() -> str:
         """Find it."""
-        raise StepFailure("not_found", "there is none", kind="permanent")
+        raise StepFailure("not_found", "gone", kind="permanent")
 
     desk = Desk(clerk=(function_call("find", {}, call_id="c3"), assistant_message("Found.")), tools=[find])
-    assert desk.run().error == "not_found: there is none"
+    assert desk.run().error == "not_found: gone"
 
 
 # ---- in a tool, and outside of sagas
