@@ -348,6 +348,19 @@ def test_without_its_function_a_decision_asks_for_it() -> None:
     assert kinds_of(saga)[-1] == ["function_began"]
 
 
+def test_a_step_that_is_code_of_a_function_begins_with_the_function_in_memory() -> None:
+    saga = saga_of(in_turn(asks(step("x", in_memory=True)), returns()))
+    (command,) = saga.decision.commands
+    assert [one.slot for one in command.steps] == ["a#x"]  # type: ignore[attr-defined]
+    assert isinstance(saga.functions, Scripted)
+    called = saga.functions.calls[-1]
+    assert (called.name, called.slot, called.results) == ("f", "a", ())
+    saga.functions = None
+    saga.go()
+    (command,) = saga.decision.commands
+    assert [one.slot for one in command.calls] == ["a"]  # type: ignore[attr-defined]
+
+
 def test_a_snapshot_has_all_that_a_function_needs() -> None:
     saga = saga_of(
         in_turn(asks(step("x", given=ev.Value(v={"n": 1})), node("w", kind="wait", signal="s")), asks())
