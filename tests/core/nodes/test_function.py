@@ -234,8 +234,8 @@ def test_a_cancel_says_down_to_which_version_effects_are_taken_back(*, undo: boo
 
 def test_segments_take_the_place_of_the_oldest_results() -> None:
     heard = tuple(Heard(str(n), "d", n) for n in range(4))
-    asked, over = {"4": AskedOperation(item="4", digest="d")}, {"4": None}
-    old = RunningFunction(given=ev.Value(), began=0, heard=5, tail=heard, asked=asked, ended=over)
+    asked = {"4": AskedOperation(item="4", digest="d")}
+    old = RunningFunction(given=ev.Value(), began=0, heard=5, tail=heard, asked=asked, ended={"4": None})
     event = ev.OperationsBegan(node="a", iteration=(), at=9, heard=("4",), segments=(Segment("cas://x", 4),))
     after = with_operations(old, event, {"4": ev.Value(v=1)})
     assert (after.heard, [one.item for one in after.tail]) == (6, ["4"])
