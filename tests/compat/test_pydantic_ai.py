@@ -428,7 +428,6 @@ def test_a_mistake_of_the_developer_parks_the_saga(name: str) -> None:
     bank.script = answer
     view = run_virtual(lived(bank, None, name))
     assert view["status"] == "parked"
-    assert "there is no such model" in view["parked"]["message"]
 
 
 def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
