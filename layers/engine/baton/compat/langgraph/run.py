@@ -23,6 +23,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding, ensure_config
 from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphRecursionError
@@ -224,6 +225,7 @@ class _StepSaver(InMemorySaver):
     def __init__(self, run: GraphRun) -> None:
         super().__init__(serde=run.serde)
         self._run = run
+        self._heads: dict[str, str] = {}  # the last one: its id need not be the greatest, as clocks differ
         self._has_begun: list[bool] = []
         self.interrupted: set[str] = set()
         """Ids of the interrupts that this step has recorded: their answers are used up."""
@@ -237,7 +239,7 @@ class _StepSaver(InMemorySaver):
     def _apply(self, change: _Change) -> None:
         config, *given = change
         if len(given) == 3 and isinstance(given[0], dict):
-            super().put(config, *given)
+            self._put(config, *given)
             ns = config["configurable"]["checkpoint_ns"]
             self._forget_below(ns)
             if not ns:
@@ -249,9 +251,23 @@ class _StepSaver(InMemorySaver):
     def _forget_below(self, ns: str) -> None:
         """Forget the checkpoints of subgraphs whose tasks are over."""
         below = f"{ns}|" if ns else ""
-        stored = self.storage[self._run.thread]
-        for one in [one for one in stored if one.startswith(below) and one != ns and ":" in one[len(below) :]]:
-            del stored[one]
+        for one in [*self._heads]:
+            if one != ns and one.startswith(below) and ":" in one[len(below) :]:
+                del self._heads[one]
+
+    def _put(self, config: Any, checkpoint: Any, metadata: Any, versions: Any) -> None:
+        super().put(config, checkpoint, metadata, versions)
+        self._heads[config["configurable"]["checkpoint_ns"]] = checkpoint["id"]
+
+    def get_tuple(self, config: Any) -> CheckpointTuple | None:
+        """Return the checkpoint that a configuration names, or the last one of its graph."""
+        found = _configured(config)
+        if "checkpoint_id" not in found["configurable"]:
+            head = self._heads.get(found["configurable"]["checkpoint_ns"])
+            if head is None:
+                return None
+            found = _configured(config, head)
+        return super().get_tuple(found)
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         """See `aput`: of a plain node that calls a graph."""
@@ -281,8 +297,7 @@ class _StepSaver(InMemorySaver):
     def newest(self) -> list[Any]:
         """Return the newest checkpoint of each namespace with its writes, for another step."""
         found = []
-        for ns, checkpoints in self.storage[self._run.thread].items():
-            id = max(checkpoints)
+        for ns, id in self._heads.items():
             saved = self.get_tuple(_config_of(self._run.thread, ns, id))
             assert saved is not None, "it is stored"
             parent = "" if saved.parent_config is None else saved.parent_config["configurable"]["checkpoint_id"]
@@ -300,8 +315,7 @@ class _StepSaver(InMemorySaver):
         """Load what `newest` has returned in an earlier step."""
         thread = self._run.thread
         for ns, parent, checkpoint, metadata, rows in state:
-            config = _config_of(thread, ns, parent)
-            super().put(config, checkpoint, metadata, checkpoint["channel_versions"])
+            self._put(_config_of(thread, ns, parent), checkpoint, metadata, checkpoint["channel_versions"])
             for writes, task, path in rows:
                 super().put_writes(_config_of(thread, ns, checkpoint["id"]), writes, task, path)
 
@@ -322,14 +336,21 @@ def _configured(config: Any, id: str = "") -> Any:
 
 
 def _label(what: str, *of: Any) -> str:
-    """Return the name of a unit in a node: the node, what it does, and a hash of its task and arguments."""
+    """Return the name of a unit in a node: node, action, superstep, and a hash of the arguments.
+
+    It is the same in every run of the graph, but for that of a subgraph, where the hash is of the task, too.
+    """
     config = ensure_config()
     metadata, configurable = config.get("metadata") or {}, config.get("configurable") or {}
-    node = str(metadata.get("langgraph_node", "graph"))
-    place = [configurable.get("checkpoint_ns", ""), what, *of]
-    text = json.dumps(place, sort_keys=True, default=lambda one: type(one).__name__)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    return f"{f'{node}/{what}'[:_LONGEST_LABEL]} {digest}"
+    node, step = metadata.get("langgraph_node", "graph"), metadata.get("langgraph_step", 0)
+    place = str(configurable.get("checkpoint_ns", ""))
+    text = json.dumps(
+        [place if "|" in place else metadata.get("langgraph_path"), of],
+        sort_keys=True,
+        default=lambda one: type(one).__name__,
+    )
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{f'{node}/{what}'[:_LONGEST_LABEL]} {step} {digest}"
 
 
 def call_key() -> str:
