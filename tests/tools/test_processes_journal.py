@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import AttemptFailed, UnitRecorded
-from baton.ports import Message, SagaRef, StepContext, StepFailure
+from baton.core.money import assumed_in
+from baton.ports import HeldMoney, HoldRequest, Message, SagaRef, StepContext, StepFailure
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation, inline
+from baton.runtime.money.accounts import HeldByOthers
 from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.loop import CountedEntropy
@@ -49,6 +52,7 @@ class Log:
         self.known, self.refuses, self.hangs = dict(known or {}), refuses, hangs
         self.names: list[str] = []
         self.asked = asyncio.Event()
+        self.asked_for: list[HoldRequest] = []
         self.has_units = False
 
     def recorded(self) -> Mapping[str, Any]:
@@ -64,6 +68,12 @@ class Log:
             await asyncio.get_running_loop().create_future()
         self.names.append(name)
         self.known[key] = result
+
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        self.asked_for.append(asked)
+        if asked.amount > 5_000_000:
+            raise HeldByOthers("budget_saga", "others hold the rest")
+        return HeldMoney(amount=asked.amount)
 
     def context(self, key: str = "k") -> StepContext:
         return StepContext(saga="s", tenant="t", user="u", node="n", idempotency_key=key, units=lambda: self)
@@ -149,6 +159,20 @@ def test_a_thread_that_a_call_leaves_behind_has_no_journal(helpers: Helpers, tmp
         assert await call(helpers, "echo", value=1) == 1, "the process answers the next call"
 
     run(left())
+
+
+def test_a_helper_process_has_its_worker_hold_money(helpers: Helpers) -> None:
+    async def both() -> None:
+        context = (log := Log()).context()
+        await call(helpers, "held", context, usd="0.5", spends="0.2")
+        assert [one.amount for one in log.asked_for] == [500_000]
+        assert context.spent == [Decimal("-0.5"), Decimal("0.2")]
+        assert (assumed_in(context.spent), [one.input for one in context.usage]) == (-500_000, [7])
+        with pytest.raises(HeldByOthers, match="others hold"):
+            await call(helpers, "held", context, usd="6")
+        assert await call(helpers, "echo", value=1) == 1, "the process answers the next call"
+
+    run(both())
 
 
 def test_a_unit_with_too_large_a_result_fails_its_step(helpers: Helpers, tmp_path: Path) -> None:

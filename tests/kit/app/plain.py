@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from baton import Context, StepFailure, tool
+from baton.core.models.usage import Usage
 from baton.ports import NoRoom
 
 IMPORTED_BY = os.getpid()
@@ -158,6 +159,15 @@ def fail(how: str) -> Any:
             value = [value]
         return value
     return {"nan": float("nan"), "object": object(), "large": "x" * 2_000}[how]
+
+
+@tool("plain.held")
+def held(usd: str, context: Context, spends: str = "") -> None:
+    """Hold money, and report what a model has used, and what it has cost."""
+    held = context.hold_sync(usd)
+    context.usage.append(Usage(model="m", input=7))
+    if spends:
+        held.spend(spends)
 
 
 @tool("plain.units")

@@ -13,8 +13,8 @@ import msgspec
 
 from baton.core.conditions.model import SandboxAnswer, SandboxQuestion
 from baton.core.effects.rows import MAX_PER_STEP, Row, check_row
-from baton.core.models.usage import Usage
-from baton.core.money import amount_of
+from baton.core.models.usage import Price, Usage, is_credible, most_used, usage_cost
+from baton.core.money import MICRO, Assumed, amount_of, micro_dollars
 from baton.ports.log import SagaRef
 
 P = ParamSpec("P")
@@ -73,6 +73,70 @@ class Blocked(NamedTuple):
     is_own: bool
 
 
+class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Amount that a tool wants to have held before a call.
+
+    `amount`: micro-dollars; with a `model`, as much as a request of `size` bytes to it may cost whose answer
+    has up to `output` tokens.
+    """
+
+    amount: int = 0
+    model: str = ""
+    size: int = 0
+    output: int = 0
+
+
+class HeldMoney(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Amount in micro-dollars that is held for a call, and counts as spent.
+
+    `price`: of the model that it is for, whose answer may have `output` tokens. `tokens`: read and written,
+    held as well, because a limit of tokens applies.
+    """
+
+    amount: int = 0
+    price: Price | None = None
+    size: int = 0
+    output: int = 0
+    tokens: tuple[Usage, ...] = ()
+
+
+class Hold:
+    """Money held for a call of a tool. It counts as spent until `spend` or `count` says what the call cost.
+
+    `output`: most tokens that the answer of a model may have.
+    """
+
+    def __init__(self, context: StepContext, held: HeldMoney) -> None:
+        self._context, self._held = context, held
+        self.output = held.output
+
+    def spend(self, usd: Decimal | str | float) -> None:
+        """Report what the call has cost, in place of what is held: 0 for one that was not made."""
+        amount = amount_of(usd)
+        self._release()
+        self._context.spent.append(amount)
+
+    def count(self, usage: Usage) -> None:
+        """Report the tokens that a model has used, in place of what is held. Impossible ones count as the
+        most.
+        """
+        held = self._held
+        if not is_credible(usage, held.size, held.output):
+            usage = most_used(usage.model, held.size, held.output)
+        if held.price is not None:
+            cost = usage_cost(usage, held.price)
+            self._release()
+            self._context.usage.append(msgspec.structs.replace(usage, cost=cost))
+            self._context.spend(Decimal(cost) / MICRO)
+
+    def _release(self) -> None:
+        held, self._held = self._held, msgspec.structs.replace(self._held, amount=0, tokens=())
+        if held.amount:
+            self._context.spent.append(Assumed(Decimal(-held.amount) / MICRO))
+        for one in held.tokens:
+            self._context.usage.append(Usage(model=one.model, input=-one.input, output=-one.output))
+
+
 class UnitLog(Protocol):
     """The units of work that the log has of a step, as the tool of one attempt sees it."""
 
@@ -93,6 +157,10 @@ class UnitLog(Protocol):
         """Wait until it has this result too. Raises `StepFailure`; cancelled if it never will."""
         ...
 
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        """Hold money of the attempt before a call. Raises `NoRoom`, `StepFailure`."""
+        ...
+
 
 class CallJournal(Protocol):
     """The journal of one call of a tool; see `StepContext.once`."""
@@ -100,6 +168,10 @@ class CallJournal(Protocol):
     async def once(self, name: str, function: Callable[[], Any]) -> Any: ...
 
     def once_sync(self, name: str, function: Callable[[], Any]) -> Any: ...
+
+    async def hold(self, asked: HoldRequest) -> HeldMoney: ...
+
+    def hold_sync(self, asked: HoldRequest) -> HeldMoney: ...
 
 
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +209,23 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         1,000,000 dollars.
         """
         self.spent.append(amount_of(usd))
+
+    async def hold(self, usd: Decimal | str | float) -> Hold:
+        """Hold money before a call whose price only this attempt knows; afterwards `spend` it on the result.
+
+        Without room for it, the step waits, or its saga is parked, as for a declared cost: let what this
+        raises pass. A tool that holds money declares a `cost_usd`.
+        """
+        return await self.hold_request(HoldRequest(amount=micro_dollars([amount_of(usd)])))
+
+    def hold_sync(self, usd: Decimal | str | float) -> Hold:
+        """Do the same in a tool that is a plain function."""
+        asked = HoldRequest(amount=micro_dollars([amount_of(usd)]))
+        return Hold(self, HeldMoney() if self.journal is None else self.journal.hold_sync(asked))
+
+    async def hold_request(self, asked: HoldRequest) -> Hold:
+        """Hold what this asks for; nothing if no worker runs the tool."""
+        return Hold(self, HeldMoney() if self.journal is None else await self.journal.hold(asked))
 
     @overload
     async def once(

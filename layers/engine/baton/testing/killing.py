@@ -11,7 +11,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import msgspec
 
 from baton.core.log.slots import Slot, slot_of
-from baton.ports import Offload, Performer, StepContext, UnitLog
+from baton.ports import HeldMoney, HoldRequest, Offload, Performer, StepContext, UnitLog
 from baton.testing.operations import FunctionNodes, is_label
 from baton.tools.define import Registry
 
@@ -177,6 +177,9 @@ class _MortalUnits:
         if self._moments.pop(name, "") == AFTER:
             await self._kills.die()
         await self._inner.record(name, key, result)
+
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        return await self._inner.hold(asked)
 
 
 def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -19,8 +19,9 @@ from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
 from baton.core.failures import quoted, sanitised
 from baton.core.failures.codes import TOOL_DEFECT
-from baton.ports import StepContext, StepFailure, UnitLog
+from baton.ports import HeldMoney, HoldRequest, StepContext, StepFailure, UnitLog
 
+T = TypeVar("T")
 LONGEST_NAME: Final = 100
 _encode = msgspec.json.Encoder().encode
 _MISSING: Final = object()
@@ -84,6 +85,19 @@ class Journal:
         self._wait(self._units.record(unit.name, unit.key, result))
         return unit.typed(result)
 
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        """See `StepContext.hold`."""
+        held = self._units.hold(asked)
+        return await held if self._loop is asyncio.get_running_loop() else self._wait(held)
+
+    def hold_sync(self, asked: HoldRequest) -> HeldMoney:
+        """See `StepContext.hold_sync`."""
+        if threading.get_ident() == self._thread:
+            raise _misused(
+                "`hold_sync` would block the event loop; in an `async` tool write `await context.hold`"
+            )
+        return self._wait(self._units.hold(asked))
+
     def _next(self, name: str, function: Callable[[], Any]) -> _Unit:
         """Return the next unit of this name. Raises `StepFailure`."""
         if type(name) is not str or not _is_name(name):
@@ -100,15 +114,15 @@ class Journal:
             self._units.check(place)
         return unit
 
-    def _wait(self, record: Coroutine[Any, Any, None]) -> None:
-        """Wait in this thread until the log has the unit."""
+    def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
+        """Wait in this thread until the worker has done what is asked."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(record, self._loop).result()
-            return
+            return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
         try:
-            record.send(None)
-        except StopIteration:
-            return
+            asked.send(None)
+        except StopIteration as done:
+            found: T = done.value
+            return found
         raise AssertionError("a helper process waits for its worker without a loop")
 
 

@@ -33,7 +33,7 @@ from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
-from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
+from baton.ports import HeldMoney, HoldRequest, NoRoom, Performer, StepContext, StepFailure, Watch
 from baton.tools.define import Registry, Tool
 from baton.tools.output import RUNNING, finish_line, unfinished
 
@@ -354,6 +354,14 @@ class JournalOfCall:
     def once_sync(self, name: str, function: Callable[[], Any]) -> Any:
         """See `StepContext.once_sync`."""
         return self._made().once_sync(name, function)
+
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        """See `StepContext.hold`."""
+        return await self._made().hold(asked)
+
+    def hold_sync(self, asked: HoldRequest) -> HeldMoney:
+        """See `StepContext.hold_sync`."""
+        return self._made().hold_sync(asked)
 
 
 def with_journal(context: StepContext, tool: str, loop: asyncio.AbstractEventLoop | None) -> StepContext:

@@ -347,7 +347,8 @@ class AttemptInput(msgspec.Struct, eq=False):
     a call of it. `given`: the arguments that the tool got, if they are not the step's; `key`: that of the
     call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it; `is_paid`: its
     ledger knows of it; `is_settled`: the ledger has been told what it has cost. `acted`: it has failed, and
-    the tool reports that it has acted, or has done a part of it. `journal`: for the units of its work.
+    the tool reports that it has acted, or has done a part of it. `counts_dead`: its next hold counts for the
+    workers that died with it, too. `journal`: for the units of its work.
     """
 
     state: State
@@ -371,6 +372,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     is_paid: bool = True
     is_settled: bool = False
     acted: bool = False
+    counts_dead: bool = True
     journal: LazyJournal | None = None
 
     @property

@@ -27,6 +27,7 @@ from baton.core.effects.operations import description_for_model as told_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import duration_text
 from baton.core.failures import quoted
+from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.scopes import call_digest
@@ -36,8 +37,9 @@ from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.usage import MODEL, REFUSED, Price, Usage, is_credible, most_of, most_used, usage_cost
 from baton.core.money import MICRO, Assumed
-from baton.ports import Clock, SagaRef, StepContext, StepFailure
+from baton.ports import Clock, HeldMoney, HoldRequest, SagaRef, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.invocation.attempt import AttemptInput
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.models.transcript import TranscriptCache
 from baton.runtime.money.halting import Halted
@@ -280,8 +282,7 @@ class ModelAttempt:
         except (TypeError, ValueError) as error:
             raise StepFailure("input_invalid", f"`max_output` or `price` is not usable: {error}") from error
         if price is None:
-            text = f"the price of `{model}` is not known here, so that no money can be held for it"
-            raise StepFailure("model_unavailable", text)
+            raise _without_price(model)
         schema = None if beside else step.node.output_schema
         first, bytes_before = known
         size = said.request_bytes(messages[first:], [tools.json, schema], bytes_before)
@@ -395,6 +396,46 @@ class ModelAttempt:
         cost = usage_cost(usage, price)
         self._context.usage.append(msgspec.structs.replace(usage, model=usage.model or model, cost=cost))
         self._context.spend(Decimal(cost) / MICRO)
+
+
+def _without_price(model: str) -> StepFailure:
+    text = f"the price of `{model}` is not known here, so that no money can be held for it"
+    return StepFailure("model_unavailable", text)
+
+
+async def hold(models: Models | None, ledger: Ledger, one: AttemptInput, asked: HoldRequest) -> HeldMoney:
+    """Hold money for a call that a tool makes. It is spent until the tool says what the call did cost.
+
+    Raises `NoRoom`; and `StepFailure` for a model without a price, and by a limit of a document.
+    """
+    state, step, output = one.state, one.step, asked.output
+    if one.spec is None or not one.spec.cost:
+        text = "declares no `cost_usd`, so that no worker looks for the money of one that died"
+        raise StepFailure(TOOL_DEFECT, f'`{step.node.tool}` {text}; write `@tool(…, cost_usd="0.000001")`')
+    price = models.price(asked.model) if asked.model and models is not None else None
+    if asked.model and price is None:
+        raise _without_price(asked.model)
+    tokens = tuple[int, ...]()
+    if has_limit := bool(asked.model) and is_limited(step, "tokens"):
+        output = ledger.room(state, step, one, asked.size, asked.output)
+        tokens = asked.size, output
+    most = asked.amount if price is None else most_of(price, asked.size, output)
+    if not one.is_free:
+        try:
+            if is_limited(step, "cost"):
+                ledger.afford(state, step, one, most)
+            used = [
+                sum(part) for part in zip(tokens, *((u.input, u.output) for u in one.usage), strict=False)
+            ]
+            await ledger.cover(state, step, step.node.tool, most, billed=used)
+        finally:
+            ledger.used(state, step)
+    dead, one.counts_dead = (ledger.unsaid(state, step) if one.counts_dead else 0), False
+    usage = (Usage(model=UNANSWERED, input=asked.size, output=output),) if has_limit else ()
+    for _ in range(dead + 1):
+        one.spent.append(Assumed(Decimal(most) / MICRO))
+        one.usage.extend(usage)
+    return HeldMoney(amount=most, price=price, size=asked.size, output=output, tokens=usage)
 
 
 def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:

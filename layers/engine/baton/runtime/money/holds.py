@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -28,7 +28,7 @@ from baton.core.log.slots import Slot
 from baton.core.log.state import State, Used
 from baton.core.models.usage import Usage, tokens_of
 from baton.core.money import micro_dollars
-from baton.ports import Account, NoRoom, StepContext, StepFailure
+from baton.ports import Account, NoRoom, StepFailure
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.money.accounts import (
     AccountQueue,
@@ -64,6 +64,16 @@ class _Held(msgspec.Struct):
         return micro_dollars(self.spent) + self.cost
 
 
+class Spending(Protocol):
+    """Usage and spending of an attempt: its context, or its input."""
+
+    @property
+    def usage(self) -> list[Usage]: ...
+
+    @property
+    def spent(self) -> list[Decimal]: ...
+
+
 class RequestHolds:
     """Amounts held for attempts, by saga and slot."""
 
@@ -81,7 +91,7 @@ class RequestHolds:
             held.tokens = held.cost = 0
 
     def tokens(
-        self, saga: str, state: State, step: RunStep, context: StepContext, read: int, wanted: int
+        self, saga: str, state: State, step: RunStep, context: Spending, read: int, wanted: int
     ) -> int:
         """Return the most tokens, up to `wanted`, for the answer to a request that may read `read`; they are
         then held.
@@ -105,7 +115,7 @@ class RequestHolds:
         self._of(saga, step, context).tokens = read + wanted
         return wanted
 
-    def dollars(self, saga: str, state: State, step: RunStep, context: StepContext, most: int) -> None:
+    def dollars(self, saga: str, state: State, step: RunStep, context: Spending, most: int) -> None:
         """Hold micro-dollars that a request may cost. Raises as `tokens` does."""
         mine = micro_dollars(context.spent)
         for cap, owner in _caps(step, "cost"):
@@ -118,7 +128,7 @@ class RequestHolds:
                 raise NoRoom
         self._of(saga, step, context).cost = most
 
-    def _of(self, saga: str, step: RunStep, context: StepContext) -> _Held:
+    def _of(self, saga: str, step: RunStep, context: Spending) -> _Held:
         """Return the amounts held for this attempt; its slot may have had others before."""
         held = self._held.get((saga, step.slot))
         if held is None or held.spent is not context.spent:

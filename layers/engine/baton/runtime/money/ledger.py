@@ -35,7 +35,7 @@ from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.core.on_demand import OnDemand
 from baton.errors import EngineFault
-from baton.ports import Account, NoRoom, Reservation, SagaRef, StepContext, StepFailure, Sums
+from baton.ports import Account, NoRoom, Reservation, SagaRef, StepFailure, Sums
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.money.accounts import (
     TRIES,
@@ -54,7 +54,7 @@ from baton.runtime.money.halting import Halt, Halted, Halting
 
 if TYPE_CHECKING:
     from baton.runtime.money import holds
-    from baton.runtime.money.holds import RequestHolds, SharedHolds
+    from baton.runtime.money.holds import RequestHolds, SharedHolds, Spending
 else:
     holds = OnDemand("baton.runtime.money.holds")
 
@@ -221,14 +221,14 @@ class Ledger:
                 self._wanted[saga, step.slot, step.attempt] = spent + cost
             raise
 
-    def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
+    def room(self, state: State, step: RunStep, context: Spending, read: int, wanted: int) -> int:
         """Return the most tokens for the answer to a request, by its saga's limits; they are then held.
         See holds.py.
         """
         saga = _key(state)
         return self._holds_of().tokens(saga, self._seen.get(saga, state), step, context, read, wanted)
 
-    def afford(self, state: State, step: RunStep, context: StepContext, most: int) -> None:
+    def afford(self, state: State, step: RunStep, context: Spending, most: int) -> None:
         """Hold what a request may cost against its saga's own limits, before
         `cover` holds it against the budgets.
         """

@@ -19,15 +19,20 @@ from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.limits import DAY_MS
 from baton.core.log.events import Event, UnitRecorded, Value
 from baton.core.log.work import MOST_BYTES, MOST_UNITS, Journal, units_in
-from baton.core.money import micro_dollars
+from baton.core.money import Assumed, micro_dollars
+from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog
-from baton.ports import Blobs, StepFailure
+from baton.ports import Blobs, HeldMoney, HoldRequest, StepFailure
 from baton.runtime.invocation.attempt import AttemptInput
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
+    from baton.ports.models import Models
+    from baton.runtime.models import model_request
     from baton.runtime.money.ledger import Ledger
+else:
+    model_request = OnDemand("baton.runtime.models.model_request")
 
 _AT_ONCE = 16
 OVER = "the attempt is over: its tool must not go on"
@@ -85,12 +90,17 @@ class Running(Protocol):
 class UnitQueue:
     """Units of a saga's running attempts that wait for their entry. `running`: these attempts, by slot.
 
-    `wake` tells the runner of a new unit.
+    `wake` tells the runner of a new unit. `models`: whose prices the calls of tools have.
     """
 
     def __init__(
-        self, context: InvocationContext, running: Mapping[str, Running], wake: Callable[[], None]
+        self,
+        context: InvocationContext,
+        running: Mapping[str, Running],
+        wake: Callable[[], None],
+        models: Models | None = None,
     ) -> None:
+        self.models = models
         self._clock, self._limits = context.clock, context.limits
         self._until = context.invocation.leases_until(context.limits)
         self._running, self._wake = running, wake
@@ -170,7 +180,7 @@ class AttemptJournal:
     ) -> None:
         self._queue, self._attempt, self._ledger, self._known = queue, attempt, ledger, known.results
         self._units, self._size = known.journal.units, known.journal.size
-        self._most_bytes = most_bytes
+        self._most_bytes, self._turn = most_bytes, asyncio.Lock()
 
     @property
     def has_units(self) -> bool:
@@ -204,6 +214,12 @@ class AttemptJournal:
         cost = await self._bill(key)
         await self._queue.add(self._attempt.step, name, key, result, size, cost)
 
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        """Hold money before a call, one call after the other. Raises `NoRoom`, `StepFailure`."""
+        async with self._turn:
+            self._check()
+            return await model_request.hold(self._queue.models, self._ledger(), self._attempt, asked)
+
     async def _bill(self, key: str) -> int:
         """Count what the attempt has spent since its last unit, and take it out of its bill.
 
@@ -217,8 +233,8 @@ class AttemptJournal:
             ledger.reopen(one.state, one.step, one.spent, one.started // DAY_MS)
         await ledger.count(one.state, one.step)
         self._check()
-        cost = micro_dollars(one.spent)
-        one.spent.clear()
+        cost = micro_dollars([amount for amount in one.spent if not isinstance(amount, Assumed)])
+        one.spent[:] = [amount for amount in one.spent if isinstance(amount, Assumed)]  # of calls under way
         ledger.hand_over(one.state, one.step, key, cost)
         return cost
 

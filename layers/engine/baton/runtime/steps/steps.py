@@ -293,7 +293,7 @@ class Steps:
         breaking: Callable[[], Breaking] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
-        self._models, self._live = models, live or partial(LiveShow, context, {})
+        self.models, self._live = models, live or partial(LiveShow, context, {})
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -568,7 +568,7 @@ class Steps:
         if step.node.tool == MODEL:
             made = (
                 performer,
-                self._models,
+                self.models,
                 self._context_of,
                 self._ledger,
                 self._values,

@@ -33,7 +33,9 @@ from baton.core.expressions import nearest, with_hint
 from baton.core.failures import sanitised
 from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.failures.evidence import Evidence
-from baton.ports import NoRoom, StepContext, StepFailure
+from baton.core.models.usage import Usage
+from baton.core.money import Assumed
+from baton.ports import HeldMoney, HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY
 from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import (
@@ -74,13 +76,15 @@ class Channel:
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
     def ask(self, tag: int, data: bytes) -> Any:
-        """Return what the worker answers, as JSON. Raises `StepFailure`; `EOFError` if it never will."""
+        """Return what the worker answers, as JSON. Raises `StepFailure`, `NoRoom`; `EOFError` if it is gone."""
         with self._asking:
             if not self._is_called or os.getpid() != self._pid:
                 text = "a unit is named by the call of the tool, not by what it has started and left behind"
                 raise StepFailure(TOOL_DEFECT, text)
             self.send(tag, data)
             answer = json.loads(self._receive(wire.ANSWER))
+        if answer["has_no_room"]:
+            raise NoRoom("the worker says why")
         if answer["refused"] is not None:
             raise StepFailure(*answer["refused"])
         return answer["value"]
@@ -142,7 +146,19 @@ class _Spent(list[Decimal]):
         self._channel = channel
 
     def append(self, amount: Decimal, /) -> None:
-        self._channel.send(wire.SPENT, str(amount).encode())
+        mark = wire.ASSUMED if isinstance(amount, Assumed) else b""
+        self._channel.send(wire.SPENT, mark + str(amount).encode())
+
+
+class _Used(list[Usage]):
+    """Reports the tokens that models have used for a call, as `_Spent` does."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+
+    def append(self, usage: Usage, /) -> None:
+        self._channel.send(wire.USED, msgspec.json.encode(usage))
 
 
 class _Units:
@@ -165,6 +181,9 @@ class _Units:
             text = f"the result of the unit `{name}` is larger than {self._most_bytes} bytes"
             raise StepFailure("result_too_large", text)
         self._channel.ask(wire.UNIT, data)
+
+    async def hold(self, asked: HoldRequest) -> HeldMoney:
+        return msgspec.convert(self._channel.ask(wire.HOLD, msgspec.json.encode(asked)), HeldMoney)
 
 
 def import_app(app: str) -> str:
@@ -213,6 +232,7 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
     context = StepContext(
         **{**told, "iteration": tuple(told["iteration"])},
         spent=_Spent(channel),
+        usage=_Used(channel),
         units=partial(_Units, channel, call["result_bytes"]),
     )
     try:

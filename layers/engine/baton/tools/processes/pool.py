@@ -25,7 +25,9 @@ import msgspec
 from baton.core.effects.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.core.failures.evidence import Evidence
 from baton.core.limits import Limits
-from baton.ports import NoRoom, StepContext, StepFailure
+from baton.core.models.usage import Usage
+from baton.core.money import Assumed
+from baton.ports import HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.output import step_fields
 from baton.tools.perform import Places, RaisedElsewhere, not_json, report, tenant_and_saga
 from baton.tools.processes import wire
@@ -90,6 +92,8 @@ class Helpers:
             await self._end(helper)
             raise
         self._idle.append(helper)
+        if end.tag == wire.NO_ROOM and helper.no_room is not None:
+            raise helper.no_room
         return _result_of(end, tool, context)
 
     def _begun(self) -> _Forker:
@@ -198,7 +202,7 @@ class Helpers:
         return json.dumps(request).encode()
 
 
-_NOT_TOLD = ("rows", "spent", "blocked", "units", "journal")
+_NOT_TOLD = ("rows", "spent", "usage", "blocked", "units", "journal")
 """Fields of a context that come back, or belong to the loop."""
 
 
@@ -207,7 +211,10 @@ class _Lost(Exception):
 
 
 class _Helper:
-    """Helper process. `pid`, `problem`: known when it has started, or never. It may outlive an event loop."""
+    """Helper process. `pid`, `problem`: known when it has started, or never. It may outlive an event loop.
+
+    `no_room`: refusal of money that its call has met.
+    """
 
     def __init__(self, calls: socket.socket, life: socket.socket, most: int) -> None:
         self.pid = 0
@@ -221,6 +228,7 @@ class _Helper:
         self._tool = ""
         self._context: StepContext | None = None
         self._end: wire.Frame | None = None
+        self.no_room: NoRoom | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._answering: asyncio.Task[None] | None = None
 
@@ -236,7 +244,7 @@ class _Helper:
     async def ask(self, request: bytes, tool: str, context: StepContext) -> wire.Frame:
         """Return the frame that ends the call. Raises `_Lost`."""
         self._number += 1
-        self._tool, self._context, self._end = tool, context, None
+        self._tool, self._context, self._end, self.no_room = tool, context, None, None
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._calls, wire.encode(wire.CALL, self._number, request))
@@ -291,28 +299,38 @@ class _Helper:
         elif frame.tag == wire.LOG:
             _write(json.loads(frame.data), step_fields(None if context is None else (self._tool, context)))
         elif frame.tag == wire.SPENT and context is not None:
-            context.spent.append(Decimal(frame.data.decode()))
-        elif frame.tag in (wire.UNITS, wire.UNIT) and context is not None:
+            kind = Assumed if frame.data.startswith(wire.ASSUMED) else Decimal
+            context.spent.append(kind(frame.data.removeprefix(wire.ASSUMED).decode()))
+        elif frame.tag == wire.USED and context is not None:
+            context.usage.append(msgspec.json.decode(frame.data, type=Usage))
+        elif frame.tag in (wire.UNITS, wire.UNIT, wire.HOLD) and context is not None:
             self._answering = asyncio.create_task(self._answer(frame, context))
         elif frame.tag in wire.ENDS and context is not None:
             self._end = frame
 
     async def _answer(self, frame: wire.Frame, context: StepContext) -> None:
-        """Answer a question about the journal: the helper waits, and goes on with nothing else."""
+        """Answer a question about the journal or the money: the helper waits for nothing else."""
         asked, value, refused = json.loads(frame.data or b"{}"), None, None
+        self.no_room = None
         try:
             if context.units is None:
                 raise StepFailure("tool_error", "this context has no journal: no worker runs the tool")
             units = context.units()
             if frame.tag == wire.UNIT:
                 await units.record(asked["name"], asked["key"], asked["result"])
+            elif frame.tag == wire.HOLD:
+                held = await units.hold(msgspec.convert(asked, HoldRequest))
+                value = msgspec.to_builtins(held)
             elif asked:
                 units.check(asked["name"])
             else:
                 value = units.recorded()
         except StepFailure as failure:
             refused = failure.code, failure.message
-        answer = json.dumps({"value": value, "refused": refused}, ensure_ascii=False, default=dict).encode()
+        except NoRoom as error:
+            self.no_room = error
+        told = {"value": value, "refused": refused, "has_no_room": self.no_room is not None}
+        answer = json.dumps(told, ensure_ascii=False, default=dict).encode()
         with suppress(OSError):  # it has gone, which its life says
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(self._calls, wire.encode(wire.ANSWER, frame.call, answer))

@@ -16,9 +16,11 @@ BROKEN: Final = 3
 # During a call, any number of these …
 LOG: Final = 4
 SPENT: Final = 5
-# … of questions about the journal, each with its ANSWER by the worker before the next …
+USED: Final = 12
+# … of questions about the journal and the money, each with its ANSWER by the worker before the next …
 UNITS: Final = 9
 UNIT: Final = 10
+HOLD: Final = 13
 ANSWER: Final = 11
 # … and at its end one of these.
 VALUE: Final = 6
@@ -37,6 +39,8 @@ PROGRAM: Final = (
 )
 
 MAX_TEXT: Final = 100_000  # characters of whatever is told to a person
+ASSUMED: Final = b"~"
+"""Begins an amount of SPENT that is assumed, or is so no longer."""
 LONGEST: Final = 0xFFFF_FFFF
 _HEADER: Final = struct.Struct("!BII")
 
@@ -70,7 +74,7 @@ class Decoder:
         self._buffer += data
         while len(self._buffer) >= _HEADER.size:
             tag, call, length = _HEADER.unpack_from(self._buffer)
-            if length > self._most or not CALL <= tag <= ANSWER:
+            if length > self._most or not CALL <= tag <= HOLD:
                 raise InvalidFrame(f"a frame of tag {tag} with {length} bytes")
             end = _HEADER.size + length
             if len(self._buffer) < end:
