@@ -66,11 +66,12 @@ from baton.ports.process import (
     Sandbox,
     StepContext,
     StepFailure,
+    ThreadStore,
     UnitLog,
     Watch,
     tenant_of,
 )
-from baton.ports.records import Definition, Definitions, Effect, Effects, Rates
+from baton.ports.records import CheckpointRow, Checkpoints, Definition, Definitions, Effect, Effects, Rates
 from baton.ports.store import Store
 
 __all__ = [
@@ -81,5 +82,5 @@ __all__ = [
     "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
     "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
     "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",
-    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "UnitLog", "Wake", "Watch", "tenant_of",
+    "StepFailure", "Store", "ThreadStore", "CheckpointRow", "Checkpoints", "StoreLimits", "Sums", "Telling", "UnitLog", "Wake", "Watch", "tenant_of",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableBinding, ensure_config
 from langgraph.channels import DeltaChannel
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphRecursionError
@@ -31,6 +31,7 @@ from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
 from baton.compat.langgraph import GraphResult, Question
+from baton.compat.langgraph.saver import STEP, BatonSaver, config_of
 from baton.ports import StepContext, StepFailure
 
 _INTERRUPT: Final = "__interrupt__"
@@ -66,6 +67,8 @@ class GraphRun:
         self.context, self.may_pause, self.units, self.chars = context, may_pause, 0, 0
         self._loop = asyncio.get_running_loop()
         self._graph, self.thread = graph, thread or context.saga
+        own = graph.checkpointer
+        self.outer = (own if isinstance(own, BaseCheckpointSaver) else BatonSaver()) if thread else None
         self._config = {**config, "configurable": {**config.get("configurable", {}), "thread_id": self.thread}}
         allowed = [(one.__module__, one.__name__) for one in types]
         self.serde = JsonPlusSerializer(allowed_msgpack_modules=allowed or None)
@@ -77,16 +80,17 @@ class GraphRun:
                 text = f"the channel `{name}` is a `DeltaChannel`, whose value is in no checkpoint"
                 raise StepFailure("tool_defect", f"{text}; give it a reducer")
         _RUN.set(self)
+        STEP.set(self.context)
         saver = _StepSaver(self)
         if state:
             saver.load(self.unpacked(state))
         try:
-            has_begun = await saver.replay()
+            await saver.journal.read()
             left = {id: said for id, said in resume.items() if id not in saver.interrupted}
             given: Any = None
-            if left and not has_begun:
+            if left and not saver.has_begun:
                 given = Command(resume=left)
-            elif not has_begun and not state:
+            elif not saver.has_begun and not state:
                 given = input
             graph = self._graph.copy({"checkpointer": saver})
             try:
@@ -101,6 +105,8 @@ class GraphRun:
             Question(one.id, to_jsonable_python(one.value), _schema_of(one.response_schema))
             for one in found.interrupts
         ]
+        if not questions:
+            await saver.keep()
         state = self.packed(saver.newest()) if questions else ""
         return GraphResult(to_jsonable_python(found.value), questions, state)
 
@@ -226,27 +232,24 @@ class _StepSaver(InMemorySaver):
         super().__init__(serde=run.serde)
         self._run = run
         self._heads: dict[str, str] = {}  # the last one: its id need not be the greatest, as clocks differ
-        self._has_begun: list[bool] = []
+        self.has_begun = False
+        """True if the graph has a checkpoint of this step."""
         self.interrupted: set[str] = set()
         """Ids of the interrupts that this step has recorded: their answers are used up."""
         self.journal = _Journal(run, self._apply)
 
-    async def replay(self) -> bool:
-        """Do again the changes that the journal has. Return true if the graph has come on in this step."""
-        await self.journal.read()
-        return bool(self._has_begun)
-
     def _apply(self, change: _Change) -> None:
-        config, *given = change
-        if len(given) == 3 and isinstance(given[0], dict):
-            self._put(config, *given)
-            ns = config["configurable"]["checkpoint_ns"]
+        kind, *given = change
+        if kind == "load":
+            self.load(given[0])
+        elif kind == "put":
+            self._put(*given)
+            ns = given[0]["configurable"]["checkpoint_ns"]
             self._forget_below(ns)
-            if not ns:
-                self._has_begun.append(True)
-            return
-        super().put_writes(config, *given)
-        self.interrupted |= {one.id for channel, value in given[0] if channel == _INTERRUPT for one in value}
+            self.has_begun = self.has_begun or not ns
+        else:
+            super().put_writes(*given)
+            self.interrupted |= {one.id for name, value in given[1] if name == _INTERRUPT for one in value}
 
     def _forget_below(self, ns: str) -> None:
         """Forget the checkpoints of subgraphs whose tasks are over."""
@@ -276,7 +279,7 @@ class _StepSaver(InMemorySaver):
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         """Store a checkpoint. Raises `_Paused` where the graph goes on in another step."""
         config = _configured(config)
-        run, change = self._run, (config, checkpoint, dict(metadata), new_versions)
+        run, change = self._run, ("put", config, checkpoint, dict(metadata), new_versions)
         await self.journal.record(change)
         self._apply(change)
         is_whole = not config["configurable"]["checkpoint_ns"]
@@ -290,15 +293,36 @@ class _StepSaver(InMemorySaver):
 
     async def aput_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
         """Store what a task has written."""
-        change = (_configured(config), [list(one) for one in writes], task_id, task_path)
+        change = ("writes", _configured(config), [list(one) for one in writes], task_id, task_path)
         self._apply(change)
         await self.journal.record(change, soon=True)
+
+    async def aget_tuple(self, config: Any) -> CheckpointTuple | None:
+        """Return the same; at the beginning of a graph, the newest checkpoint of its thread."""
+        of = _configured(config)["configurable"]
+        ns, outer = of["checkpoint_ns"], self._run.outer
+        if outer is not None and ns not in self._heads and ":" not in ns and "checkpoint_id" not in of:
+            found = await outer.aget_tuple(config_of(self._run.thread, ns, ""))
+            if found is not None:
+                change = ("load", [[ns, "", found.checkpoint, dict(found.metadata), []]])
+                await self.journal.record(change)
+                self._apply(change)
+        return self.get_tuple(config)
+
+    async def keep(self) -> None:
+        """Store the newest checkpoints in the thread, at the end of the graph."""
+        if self._run.outer is None:
+            return
+        for ns, _, checkpoint, metadata, _ in self.newest():
+            if ":" not in ns:
+                place = config_of(self._run.thread, ns, "")
+                await self._run.outer.aput(place, checkpoint, metadata, checkpoint["channel_versions"])
 
     def newest(self) -> list[Any]:
         """Return the newest checkpoint of each namespace with its writes, for another step."""
         found = []
         for ns, id in self._heads.items():
-            saved = self.get_tuple(_config_of(self._run.thread, ns, id))
+            saved = self.get_tuple(config_of(self._run.thread, ns, id))
             assert saved is not None, "it is stored"
             parent = "" if saved.parent_config is None else saved.parent_config["configurable"]["checkpoint_id"]
             tasks: dict[tuple[str, str], list[Any]] = {}
@@ -315,21 +339,15 @@ class _StepSaver(InMemorySaver):
         """Load what `newest` has returned in an earlier step."""
         thread = self._run.thread
         for ns, parent, checkpoint, metadata, rows in state:
-            self._put(_config_of(thread, ns, parent), checkpoint, metadata, checkpoint["channel_versions"])
+            self._put(config_of(thread, ns, parent), checkpoint, metadata, checkpoint["channel_versions"])
             for writes, task, path in rows:
-                super().put_writes(_config_of(thread, ns, checkpoint["id"]), writes, task, path)
-
-
-def _config_of(thread: str, ns: str, id: str) -> Any:
-    return {
-        "configurable": {"thread_id": thread, "checkpoint_ns": ns, **({"checkpoint_id": id} if id else {})}
-    }
+                super().put_writes(config_of(thread, ns, checkpoint["id"]), writes, task, path)
 
 
 def _configured(config: Any, id: str = "") -> Any:
     """Return the place of a checkpoint, of all that a configuration has."""
     of = config["configurable"]
-    return _config_of(of["thread_id"], of.get("checkpoint_ns", ""), id or of.get("checkpoint_id", ""))
+    return config_of(of["thread_id"], of.get("checkpoint_ns", ""), id or of.get("checkpoint_id", ""))
 
 
 # ---- requests and calls
