@@ -7,13 +7,14 @@ again after a crash.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from baton.ports import StepContext, StepFailure
+from baton.ports import StepContext
 from baton.tools.define import tool
 from baton.tools.functions.context import WorkflowContext
 
@@ -22,21 +23,22 @@ if TYPE_CHECKING:
     from baton.compat.langgraph.run import call_key as call_key
     from baton.compat.langgraph.run import once as once
     from baton.compat.langgraph.run import record_tool_call as record_tool_call
+    from baton.compat.langgraph.saver import BatonSaver as BatonSaver
 
 __all__ = [
-    "BatonChatModel", "GraphResult", "GraphTool", "Question", "ask_person", "call_key",
-    "graph_tool", "once", "record_tool_call", "run_graph",
+    "BatonChatModel", "BatonSaver", "GraphResult", "GraphTool", "Question", "ask_person",
+    "call_key", "graph_tool", "once", "record_tool_call", "run_graph",
 ]  # fmt: skip
 
-_OF_RUN = ("BatonChatModel", "call_key", "once", "record_tool_call")
+_LATER = {"BatonSaver": "saver"} | dict.fromkeys(
+    ("BatonChatModel", "call_key", "once", "record_tool_call"), "run"
+)
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs LangGraph when it is first named."""
-    if name in _OF_RUN:
-        from baton.compat.langgraph import run
-
-        return getattr(run, name)
+    if name in _LATER:
+        return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -69,13 +71,15 @@ def graph_tool(
     types: Sequence[type] = (),
     config: Mapping[str, Any] | None = None,
     timeout: str | float = "10m",
+    cost_usd: str | None = "0.000001",
     **options: Any,
 ) -> GraphTool:
     """Declare a compiled graph as the tool `name`. `options` are those of `@tool`.
 
     graph: the graph, or a function without parameters that returns it, so that a process which does not run
     it does not import LangGraph. types: classes of your own in its state. config: a `RunnableConfig`, such as
-    `{"recursion_limit": 50}`. timeout: of one attempt.
+    `{"recursion_limit": 50}`. timeout: of one attempt. cost_usd: what is held before an attempt; None for a
+    graph whose requests hold no money.
     """
     found: list[Any] = []
 
@@ -97,7 +101,7 @@ def graph_tool(
     called = re.sub(r"\W", "_", name.rpartition(".")[2])
     run.__name__, run.__qualname__ = called, name
     run.__doc__ = f"Run the graph `{name}`."
-    return tool(name, timeout=timeout, **options)(run)
+    return tool(name, timeout=timeout, cost_usd=cost_usd, **options)(run)
 
 
 async def run_graph(

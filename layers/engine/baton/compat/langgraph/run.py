@@ -32,7 +32,8 @@ from pydantic_core import to_jsonable_python
 
 from baton.compat.langgraph import GraphResult, Question
 from baton.compat.langgraph.saver import STEP, BatonSaver, config_of
-from baton.ports import StepContext, StepFailure
+from baton.core.models.usage import Usage
+from baton.ports import HoldRequest, StepContext, StepFailure
 
 _INTERRUPT: Final = "__interrupt__"
 _SOON_S: Final = 0.005
@@ -47,8 +48,8 @@ _RUN: ContextVar[GraphRun | None] = ContextVar("graph_run", default=None)
 _KEY: ContextVar[str] = ContextVar("call_key", default="")
 
 
-class _Paused(Exception):  # noqa: N818  # no error: the graph goes on in another step
-    pass
+class _Paused(Exception):
+    """End of a run that goes on in another step. It is no error."""
 
 
 class GraphRun:
@@ -69,7 +70,10 @@ class GraphRun:
         self._graph, self.thread = graph, thread or context.saga
         own = graph.checkpointer
         self.outer = (own if isinstance(own, BaseCheckpointSaver) else BatonSaver()) if thread else None
-        self._config = {**config, "configurable": {**config.get("configurable", {}), "thread_id": self.thread}}
+        self._config = {
+            **config,
+            "configurable": {**config.get("configurable", {}), "thread_id": self.thread},
+        }
         allowed = [(one.__module__, one.__name__) for one in types]
         self.serde = JsonPlusSerializer(allowed_msgpack_modules=allowed or None)
 
@@ -86,7 +90,7 @@ class GraphRun:
             saver.load(self.unpacked(state))
         try:
             await saver.journal.read()
-            left = {id: said for id, said in resume.items() if id not in saver.interrupted}
+            left = {key: said for key, said in resume.items() if key not in saver.interrupted}
             given: Any = None
             if left and not saver.has_begun:
                 given = Command(resume=left)
@@ -136,7 +140,9 @@ class GraphRun:
         """Return a value as text. Raises `StepFailure` for a type that would not come back."""
         kind, data = self.serde.dumps_typed(value)
         if lost := _lost(value, self.serde.loads_typed((kind, data))):
-            text = f"a checkpoint of the graph has a value of the type `{lost}`, which no checkpoint gives back"
+            text = (
+                f"a checkpoint of the graph has a value of the type `{lost}`, which no checkpoint gives back"
+            )
             raise StepFailure("tool_defect", f"{text}; write `graph_tool(…, types=[{lost}])`")
         return f"{kind}:{base64.b64encode(data).decode()}"
 
@@ -321,12 +327,14 @@ class _StepSaver(InMemorySaver):
     def newest(self) -> list[Any]:
         """Return the newest checkpoint of each namespace with its writes, for another step."""
         found = []
-        for ns, id in self._heads.items():
-            saved = self.get_tuple(config_of(self._run.thread, ns, id))
+        for ns, head in self._heads.items():
+            saved = self.get_tuple(config_of(self._run.thread, ns, head))
             assert saved is not None, "it is stored"
-            parent = "" if saved.parent_config is None else saved.parent_config["configurable"]["checkpoint_id"]
+            parent = (
+                "" if saved.parent_config is None else saved.parent_config["configurable"]["checkpoint_id"]
+            )
             tasks: dict[tuple[str, str], list[Any]] = {}
-            stored = self.writes.get((self._run.thread, ns, id), {})
+            stored = self.writes.get((self._run.thread, ns, head), {})
             # Regular writes first: the saver numbers them by their place.
             for key in sorted(stored, key=lambda key: (key[1] < 0, key[1])):
                 task, channel, (kind, data), path = stored[key]
@@ -407,16 +415,20 @@ async def record_tool_call(request: Any, execute: Callable[[Any], Awaitable[Any]
 
     call = request.tool_call
     answer = await run.unit(_label(call["name"], call["id"], call["args"]), act)
-    return messages_from_dict([answer["message"]])[0] if "message" in answer else run.unpacked(answer["packed"])
+    return (
+        messages_from_dict([answer["message"]])[0] if "message" in answer else run.unpacked(answer["packed"])
+    )
 
 
 class BatonChatModel(BaseChatModel):
     """A chat model whose requests happen once: a node that runs again gets the recorded answer.
 
-    Outside of Baton it is the model itself.
+    Money for a request is held before it, by the deployment's price of `priced_as`, or else of the name of the
+    model; `""` holds none. Outside of Baton it is the model itself.
     """
 
     model: BaseChatModel
+    priced_as: str | None = None
 
     @property
     def _llm_type(self) -> str:
@@ -430,7 +442,11 @@ class BatonChatModel(BaseChatModel):
         return RunnableBinding(bound=self, kwargs=bound.kwargs, config=bound.config)
 
     def _generate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         run = _RUN.get()
         if run is None:
@@ -439,20 +455,74 @@ class BatonChatModel(BaseChatModel):
         return result
 
     async def _agenerate(
-        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         run = _RUN.get()
         if run is None:
             return _result(await self.model.ainvoke(messages, stop=stop, **kwargs))
 
         async def act() -> dict[str, Any]:
-            answer = await self.model.ainvoke(messages, stop=stop, **kwargs)
+            answer = await self._paid(run.context, messages, stop, kwargs)
             said: dict[str, Any] = to_jsonable_python(message_to_dict(answer))
             return said
 
         asked = [{**one["data"], "id": None} for one in messages_to_dict(messages)]
         answer = await run.unit(_label("model", asked, stop, kwargs), act)
         return _result(messages_from_dict([answer])[0])
+
+    async def _paid(
+        self, context: StepContext, messages: list[BaseMessage], stop: Any, settings: dict[str, Any]
+    ) -> BaseMessage:
+        """Ask the model, with money held before and counted after it. Raises what the request raises."""
+        name = self.priced_as
+        if name is None:
+            name = str(getattr(self.model, "model_name", "") or getattr(self.model, "model", ""))
+        if not name:
+            return await self.model.ainvoke(messages, stop=stop, **settings)
+        most = settings.get("max_tokens") or getattr(self.model, "max_tokens", None) or MOST_OUTPUT
+        size = _size(messages, settings)
+        held = await context.hold_request(HoldRequest(model=name, size=size, output=most))
+        if 0 < held.output < most:
+            settings = {**settings, "max_tokens": held.output}
+        try:
+            answer = await self.model.ainvoke(messages, stop=stop, **settings)
+        except Exception as error:
+            if getattr(error, "status_code", None) in _REFUSED:
+                held.spend(0)
+            raise
+        held.count(_usage(name, answer))
+        return answer
+
+
+_REFUSED: Final = range(400, 500)
+"""HTTP statuses of a request that a provider has not carried out."""
+MOST_OUTPUT: Final = 8_192
+"""Tokens of an answer for which money is held where neither model nor request has `max_tokens`."""
+
+
+def _size(messages: list[BaseMessage], settings: Mapping[str, Any]) -> int:
+    """Return the most tokens of a request: those that the last answer counted, and a byte for each since."""
+    known, since = 0, messages
+    for place, message in enumerate(messages):
+        if used := getattr(message, "usage_metadata", None):
+            known, since = used["total_tokens"], messages[place + 1 :]
+    return known + len(json.dumps([messages_to_dict(since), settings], default=str))
+
+
+def _usage(model: str, answer: BaseMessage) -> Usage:
+    used = getattr(answer, "usage_metadata", None) or {}
+    read = used.get("input_token_details") or {}
+    return Usage(
+        model=model,
+        input=used.get("input_tokens", 0),
+        cached=read.get("cache_read", 0),
+        written=read.get("cache_creation", 0),
+        output=used.get("output_tokens", 0),
+    )
 
 
 def _result(message: BaseMessage) -> ChatResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
@@ -18,6 +17,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from baton.core.limits import DAY_MS
@@ -55,16 +55,14 @@ class BatonSaver(BaseCheckpointSaver[str]):
     deletes what was written, 0 never.
     """
 
-    def __init__(
-        self, store: ThreadStore | None = None, *, serde: Any = None, keep: int = KEPT_DAYS
-    ) -> None:
+    def __init__(self, store: ThreadStore | None = None, *, serde: Any = None, keep: int = KEPT_DAYS) -> None:
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
-        self._given, self._keep = store, keep
+        self.store, self._keep = store, keep
 
     @property
     def _store(self) -> ThreadStore:
-        if self._given is not None:
-            return self._given
+        if self.store is not None:
+            return self.store
         step = STEP.get()
         if step is None or step.threads is None:
             raise ValueError("no saga runs this graph: write `BatonSaver(thread_store(…))`")
@@ -74,8 +72,8 @@ class BatonSaver(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: Any) -> CheckpointTuple | None:
         """Return the checkpoint that a configuration names, or the newest of its thread."""
-        thread, ns, id = _place(config)
-        rows = self._rows(thread, _CHECKPOINT, ns, id, limit=1)
+        thread, ns, checkpoint_id = _place(config)
+        rows = self._rows(thread, _CHECKPOINT, ns, checkpoint_id, limit=1)
         return next((self._tuple(thread, row) for row in rows), None)
 
     def list(
@@ -84,9 +82,9 @@ class BatonSaver(BaseCheckpointSaver[str]):
         """Yield the checkpoints of a thread, the newest first. All threads cannot be listed."""
         if config is None:
             raise ValueError("`BatonSaver` lists one thread: give its `thread_id`")
-        thread, ns, id = _place(config)
+        thread, ns, checkpoint_id = _place(config)
         everywhere = "checkpoint_ns" not in config["configurable"]
-        rows = self._rows(thread, _CHECKPOINT, None if everywhere else ns, id)
+        rows = self._rows(thread, _CHECKPOINT, None if everywhere else ns, checkpoint_id)
         until = None if before is None else get_checkpoint_id(before)
         count = 0
         for row in sorted(rows, key=lambda row: _parts(row.key)[1], reverse=True):
@@ -99,24 +97,29 @@ class BatonSaver(BaseCheckpointSaver[str]):
                 yield found
 
     def _rows(
-        self, thread: str, kind: str, ns: str | None = None, id: str | None = None, limit: int | None = None
+        self,
+        thread: str,
+        kind: str,
+        ns: str | None = None,
+        checkpoint_id: str | None = None,
+        limit: int | None = None,
     ) -> Sequence[CheckpointRow]:
         """Return rows of a kind: of all namespaces, of one, or of one checkpoint there."""
-        first = f"{kind}#" if ns is None else _key(kind, ns, id or "")
-        last = f"{first}{'' if kind == _CHECKPOINT and id and ns is not None else _END}"
+        first = f"{kind}#" if ns is None else _key(kind, ns, checkpoint_id or "")
+        last = f"{first}{'' if kind == _CHECKPOINT and checkpoint_id and ns is not None else _END}"
         store = self._store
         rows = store.checkpoints.rows(store.tenant, thread, first, last, limit)
-        return rows if id is None else [row for row in rows if _parts(row.key)[1] == id]
+        return rows if checkpoint_id is None else [row for row in rows if _parts(row.key)[1] == checkpoint_id]
 
     def _tuple(self, thread: str, row: CheckpointRow) -> CheckpointTuple:
-        ns, id = _parts(row.key)
+        ns, checkpoint_id = _parts(row.key)
         found = msgspec.msgpack.decode(self._data(row), type=_Checkpoint)
         writes = []
-        for one in self._rows(thread, _WRITE, ns, id):
+        for one in self._rows(thread, _WRITE, ns, checkpoint_id):
             write = msgspec.msgpack.decode(self._data(one), type=_Write)
             writes.append((writes_sort_key(write.path, write.task, int(one.key.rpartition("#")[2])), write))
         return CheckpointTuple(
-            config=config_of(thread, ns, id),
+            config=config_of(thread, ns, checkpoint_id),
             checkpoint=self.serde.loads_typed(found.checkpoint),
             metadata=self.serde.loads_typed(found.metadata),
             parent_config=config_of(thread, ns, found.parent) if found.parent else None,
@@ -147,11 +150,11 @@ class BatonSaver(BaseCheckpointSaver[str]):
         self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task has written. The first regular write of a place stays."""
-        thread, ns, id = _place(config)
+        thread, ns, checkpoint_id = _place(config)
         for number, (channel, value) in enumerate(writes):
             place = WRITES_IDX_MAP.get(channel, number)
             stored = _Write(task_id, channel, self.serde.dumps_typed(value), task_path)
-            key = f"{_key(_WRITE, ns, id or '')}#{_quoted(task_id)}#{place}"
+            key = f"{_key(_WRITE, ns, checkpoint_id or '')}#{_quoted(task_id)}#{place}"
             self._put(thread, key, stored, is_new=place >= 0)
 
     def _put(self, thread: str, key: str, value: msgspec.Struct, *, is_new: bool = False) -> None:
@@ -166,7 +169,7 @@ class BatonSaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints of a thread. Blobs of large ones expire."""
-        self._delete(thread_id, lambda ns, id: True)
+        self._delete(thread_id, lambda ns, checkpoint_id: True)
 
     def _delete(self, thread: str, has_to_go: Callable[[str, str], bool]) -> None:
         rows = [*self._rows(thread, _CHECKPOINT), *self._rows(thread, _WRITE)]
@@ -192,24 +195,23 @@ class BatonSaver(BaseCheckpointSaver[str]):
                     newest.setdefault(*_parts(row.key))
                 if any(self._has_deltas(thread, ns) for ns in newest):
                     continue
-            self._delete(thread, lambda ns, id, kept=newest: kept.get(ns) != id)  # type: ignore[misc]
+            self._delete(thread, lambda ns, checkpoint_id, kept=newest: kept.get(ns) != checkpoint_id)  # type: ignore[misc]
 
     def _has_deltas(self, thread: str, ns: str) -> bool:
         found = self.get_tuple(config_of(thread, ns, ""))
         return found is not None and bool(found.metadata.get("counters_since_delta_snapshot"))
 
     def get_next_version(self, current: Any, channel: None) -> str:
-        """Return a version that is greater, and unlike that of another writer."""
-        number = current if isinstance(current, int) else int(str(current or 0).partition(".")[0])
-        return f"{number + 1:032}.{random.random():016}"  # noqa: S311  # no secret
+        """Return a greater version, unlike that of another writer."""
+        return InMemorySaver.get_next_version(self, current, channel)  # type: ignore[arg-type]  # no field of it
 
     # ---- the same on an event loop
 
     async def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method where requests may wait. The store of the step is known here only."""
         saver = copy.copy(self)
-        saver._given = self._store
-        return await saver._given.call(getattr(saver, name), *args, **kwargs)
+        saver.store = store = self._store
+        return await store.call(getattr(saver, name), *args, **kwargs)
 
     async def aget_tuple(self, config: Any) -> CheckpointTuple | None:
         """See `get_tuple`."""
@@ -249,10 +251,14 @@ class BatonSaver(BaseCheckpointSaver[str]):
         await self._call("prune", thread_ids, strategy=strategy)
 
 
-def config_of(thread: str, ns: str, id: str) -> Any:
+def config_of(thread: str, ns: str, checkpoint_id: str) -> Any:
     """Return the configuration of a checkpoint; without an id, of the newest."""
     return {
-        "configurable": {"thread_id": thread, "checkpoint_ns": ns, **({"checkpoint_id": id} if id else {})}
+        "configurable": {
+            "thread_id": thread,
+            "checkpoint_ns": ns,
+            **({"checkpoint_id": checkpoint_id} if checkpoint_id else {}),
+        }
     }
 
 
@@ -265,10 +271,10 @@ def _quoted(text: str) -> str:
     return quote(text, safe=":|-")
 
 
-def _key(kind: str, ns: str, id: str) -> str:
-    return f"{kind}#{_quoted(ns)}#{_quoted(id)}"
+def _key(kind: str, ns: str, checkpoint_id: str) -> str:
+    return f"{kind}#{_quoted(ns)}#{_quoted(checkpoint_id)}"
 
 
 def _parts(key: str) -> tuple[str, str]:
-    _, ns, id, *_ = key.split("#")
-    return unquote(ns), unquote(id)
+    _, ns, checkpoint_id, *_ = key.split("#")
+    return unquote(ns), unquote(checkpoint_id)
