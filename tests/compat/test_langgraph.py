@@ -19,18 +19,20 @@ from langchain_core.tools import tool as chain_tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
+from pydantic import BaseModel
 
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.compat.langgraph import (
     BatonChatModel,
     GraphTool,
+    Question,
     call_key,
     graph_tool,
     record_tool_call,
     run_graph,
 )
 from baton.core.limits import Limits
-from baton.core.log.events import UnitRecorded
+from baton.core.log.events import QuestionOpened, UnitRecorded
 from baton.core.log.questions import Answer
 from baton.testing import Result, run
 from baton.tools.define import Registry
@@ -256,3 +258,168 @@ def test_several_interrupts_at_once_are_several_questions() -> None:
     for unit in units(clean):
         result = run(flow, {"input": {"said": []}}, tools=registry, answers=answers, kills={unit: "before"})
         assert (result.output, len(titles(result))) == (clean.output, 4), unit
+
+
+def test_an_interrupt_of_a_nested_graph_is_a_question_and_no_finished_node_runs_again() -> None:
+    ran: Counter[str] = Counter()
+
+    def counted(name: str, asks: str = "") -> Any:
+        async def node(state: Said) -> dict[str, Any]:
+            said = interrupt(asks) if asks else name
+            ran[name] += 1
+            return {"said": [f"{name} {said}"]}
+
+        return node
+
+    inner = StateGraph(Said).add_node("look", counted("look")).add_node("decide", counted("decide", "Sure?"))
+    inner = inner.add_edge(START, "look").add_edge("look", "decide")
+    outer = StateGraph(Said).add_node("first", counted("first")).add_node("inner", inner.compile())
+    outer = outer.add_node("last", counted("last"))
+    graph = outer.add_edge(START, "first").add_edge("first", "inner").add_edge("inner", "last").compile()
+    registry, flow, _ = declared(graph)
+    clean = run(flow, {"input": {"said": []}}, tools=registry, answers={"ask": "approve"})
+    assert {"decide True", "first first", "last last"} <= {*clean.output["said"]}, clean
+    assert ran == Counter("first look decide last".split())
+    for unit in units(clean):
+        ran.clear()
+        result = run(
+            flow, {"input": {"said": []}}, tools=registry, answers={"ask": "approve"}, kills={unit: "after"}
+        )
+        assert (result.output, result.view["revivals"]) == (clean.output, 1)
+        assert sum(ran.values()) <= 5, "at most the node that was cut off runs again"
+
+
+def test_a_schema_of_an_interrupt_is_that_of_its_question() -> None:
+    class Address(BaseModel):
+        city: str
+
+    async def node(state: Said) -> dict[str, Any]:
+        return {"said": [str(interrupt("Where to?", response_schema=Address))]}
+
+    graph = StateGraph(Said).add_node("node", node).add_edge(START, "node").compile()
+    registry, flow, _ = declared(graph)
+    answer = {"action": "submit", "data": {"city": "Berlin"}}
+    result = run(flow, {"input": {"said": []}}, tools=registry, answers={"ask": answer})
+    assert (result.status, result.output) == ("completed", {"said": ["city='Berlin'"]}), result
+
+
+def test_calls_that_langchains_middleware_shows_are_decided_one_by_one() -> None:
+    requests = [{"name": one, "args": {"n": 1}, "description": f"{one}?"} for one in ("send", "delete")]
+
+    async def node(state: Said) -> dict[str, Any]:
+        decided = interrupt({"action_requests": requests, "review_configs": []})
+        return {"said": [json.dumps(decided, sort_keys=True)]}
+
+    graph = StateGraph(Said).add_node("node", node).add_edge(START, "node").compile()
+    registry, flow, _ = declared(graph)
+    answers = {"ask": ["approve", {"action": "reject", "comment": "never"}]}
+    result = run(flow, {"input": {"said": []}}, tools=registry, answers=answers)
+    decided = {"decisions": [{"type": "approve"}, {"message": "never", "type": "reject"}]}
+    assert json.loads(result.output["said"][0]) == decided
+    assert titles(result) == ["send?", "delete?"]
+
+
+def test_an_application_answers_an_interrupt_in_its_own_way() -> None:
+    registry = Registry()
+    support = graph_tool("shop.support", Shop().graph, registry=registry)  # made when it first runs
+
+    async def by_signal(context: WorkflowContext, question: Question) -> Any:
+        return await context.signal("decision")
+
+    @workflow("support", registry=registry, tools=[support])
+    async def flow(context: WorkflowContext) -> Any:
+        return await run_graph(context, support, ASKED, ask=by_signal)
+
+    result = run(flow, {}, tools=registry, signals={"decision": True})
+    assert texts(result.output)[-1] == "Done: order 7 is paid back"
+
+
+def test_a_graph_is_a_tool_of_a_document() -> None:
+    registry, _, _ = declared(Shop().graph())
+    document = f"name: w\nnodes: {{a: {{tool: shop.support, with: {{input: {json.dumps(ASKED)}}}}}}}\noutput: ${{ctx.a.output}}"
+    found = run(document, tools=registry).output
+    assert [one["value"] for one in found["questions"]] == [{"question": "Pay order 7 back?"}]
+    assert found["state"]
+
+
+# ---- the end of a saga, and other branches
+
+
+def test_a_cancelled_saga_undoes_what_the_graph_has_done() -> None:
+    undone: list[Any] = []
+    registry = Registry()
+
+    @tool("shop.take_back", registry=registry)
+    async def take_back(output: dict[str, Any]) -> None:
+        undone.append(texts(output)[-1])
+
+    shop = Shop()
+    support = graph_tool("shop.support", shop.graph(), registry=registry, undo="shop.take_back")
+
+    @workflow("support", registry=registry, tools=[support])
+    async def flow(fails: bool, context: WorkflowContext) -> Any:
+        await run_graph(context, support, ASKED)
+        if fails:
+            raise StepFailure("no", "it is no use", kind="permanent")
+        return await context.signal("never")
+
+    failed = run(flow, {"fails": True}, tools=registry, answers={"ask": "approve"})
+    assert (failed.status, undone) == ("rolled_back", ["Done: order 7 is paid back", ""])
+    undone.clear()
+    cancel = {"at": "1h", "undo": True}
+    stopped = run(flow, {"fails": False}, tools=registry, answers={"ask": "approve"}, cancel=cancel)
+    assert (stopped.status, len(undone), len(shop.refunds)) == ("rolled_back", 2, 2)
+
+
+async def in_world(shop: Shop, *, plan: Plan | None = None, **options: Any) -> tuple[World, str]:
+    """Run the agent in a simulated deployment, with its question answered; return the saga."""
+    world = World.start(**({} if plan is None else {"plan": plan}), **options)
+    _, flow, _ = declared(shop.graph(), world.registry)
+    world.tools = world.registry.specs()
+    await world.service_without_faults().register(json.dumps(document_of(world.registry["support"])), json_only=True)
+    view, _ = await world.service_without_faults().start("support", {"input": ASKED}, "")
+    return world, str(view["id"])
+
+
+async def answered(world: World, saga: str, action: str = "approve") -> dict[str, Any]:
+    await world.settle()
+    (ask,) = (await world.queries_without_faults().show(saga))["questions"]
+    await world.service_without_faults().answer(saga, Answer(ask=ask["id"], action=action), key=action)
+    await world.settle()
+    return await world.queries_without_faults().show(saga)
+
+
+async def test_a_fork_from_before_an_answer_takes_another_one() -> None:
+    world, saga = await in_world(shop := Shop())
+    assert texts((await answered(world, saga))["result"])[-1] == "Done: order 7 is paid back"
+    (asked,) = [one.version for one in world.entries(saga) if any(isinstance(event, QuestionOpened) for event in one.events)]
+    service = world.service_without_faults()
+    await service.fork(saga, asked, "again", key="fork-1")
+    assert texts((await answered(world, saga, "reject"))["result"])[-1] == "Done: A person has refused it."
+    assert (len(shop.refunds), shop.asked) == (1, [1, 3, 5, 5]), "what came before the fork is not asked again"
+
+
+def what_came(shop: Shop, fate: str, at: int) -> tuple[str, str, int]:
+    """Run it while one write of a worker meets its fate; return status, last text, and the calls beyond one of each."""
+
+    async def story() -> tuple[str, str, int]:
+        world, saga = await in_world(shop, plan=Plan(at={at: fate}))
+        view = await answered(world, saga)
+        recorded = [event for event in world.events(saga) if isinstance(event, UnitRecorded)]
+        assert len({(one.item, one.key) for one in recorded}) == len(recorded), "a unit is recorded once"
+        return view["status"], texts(view["result"])[-1], len(shop.asked) + len(shop.refunds) - 4
+
+    return run_virtual(story())
+
+
+SOME = range(4, 38, 6)
+ALL = pytest.param(range(1, 38), marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("writes", [SOME, ALL])
+@pytest.mark.parametrize("fate", [CRASH_AFTER, STALL, FREEZE])
+def test_a_worker_that_is_frozen_or_loses_its_lease_repeats_no_recorded_call(fate: str, writes: range) -> None:
+    for at in writes:
+        status, said, more = what_came(Shop(seconds=0.3), fate, at)
+        assert (status, said) == ("completed", "Done: order 7 is paid back"), at
+        assert more <= 1, "the call during which it stood still, at most"
