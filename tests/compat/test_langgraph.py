@@ -16,9 +16,10 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as chain_tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import interrupt
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from baton import StepFailure, WorkflowContext, tool, workflow
@@ -34,12 +35,13 @@ from baton.compat.langgraph import (
 from baton.core.limits import Limits
 from baton.core.log.events import QuestionOpened, UnitRecorded
 from baton.core.log.questions import Answer
+from baton.core.models.usage import Price
 from baton.testing import Result, run
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.faults import CRASH_AFTER, FREEZE, STALL, Plan
-from tests.kit.process import RUNS_IN, pause
-from tests.kit.sentences import Says
+from tests.kit.process import pause
+from tests.kit.scripted import Scripted
 from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
@@ -371,10 +373,10 @@ def test_a_cancelled_saga_undoes_what_the_graph_has_done() -> None:
     assert (stopped.status, len(undone), len(shop.refunds)) == ("rolled_back", 2, 2)
 
 
-async def in_world(shop: Shop, *, plan: Plan | None = None, **options: Any) -> tuple[World, str]:
-    """Run the agent in a simulated deployment, with its question answered; return the saga."""
-    world = World.start(**({} if plan is None else {"plan": plan}), **options)
-    _, flow, _ = declared(shop.graph(), world.registry)
+async def in_world(shop: Shop, name: str = "", **options: Any) -> tuple[World, str]:
+    """Begin the agent in a simulated deployment; return its saga. `name`: of its model, for the price."""
+    world = World.start(**options)
+    declared(shop.graph(name), world.registry)
     world.tools = world.registry.specs()
     await world.service_without_faults().register(json.dumps(document_of(world.registry["support"])), json_only=True)
     view, _ = await world.service_without_faults().start("support", {"input": ASKED}, "")
@@ -423,3 +425,111 @@ def test_a_worker_that_is_frozen_or_loses_its_lease_repeats_no_recorded_call(fat
         status, said, more = what_came(Shop(seconds=0.3), fate, at)
         assert (status, said) == ("completed", "Done: order 7 is paid back"), at
         assert more <= 1, "the call during which it stood still, at most"
+
+
+# ---- threads, long runs, money, and what is refused
+
+
+def _counting() -> Any:
+    async def node(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [AIMessage(f"{len(state['messages'])}")]}
+
+    return StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
+
+
+@pytest.mark.parametrize("has_saver", [False, True])
+def test_a_thread_outlasts_a_run_and_is_the_savers_that_the_graph_has(has_saver: bool) -> None:
+    registry, saver = Registry(), InMemorySaver() if has_saver else None
+    chat = graph_tool("shop.chat", _counting().compile(checkpointer=saver), registry=registry)
+
+    @workflow("talk", registry=registry, tools=[chat])
+    async def talk(context: WorkflowContext) -> Any:
+        await run_graph(context, chat, {"messages": [("user", "a")]}, thread="ann")
+        await run_graph(context, chat, {"messages": [("user", "b")]}, thread="bob")
+        return await run_graph(context, chat, {"messages": [("user", "c")]}, thread="ann")
+
+    for kills in ({}, {"chat#3: checkpoint 1": "after"}, {"chat#3": "after"}):
+        result = run(talk, {}, tools=registry, kills=kills)
+        assert texts(result.output) == ["a", "1", "c", "3"]
+        if saver is not None:
+            config = {"configurable": {"thread_id": "ann"}}
+            assert len(saver.get_tuple(config).checkpoint["channel_values"]["messages"]) == 4  # type: ignore[union-attr]
+            saver.delete_thread("ann")
+
+
+def test_a_long_graph_goes_on_in_steps_with_journals_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baton.compat.langgraph.run.MOST_UNITS", 3)
+    result = served(shop := Shop(), kills={"support#2: checkpoint 1": "after"})
+    assert (result.status, shop.asked, len(shop.refunds)) == ("completed", [1, 3, 5], 1)
+    assert len([one for one in result.way if one.startswith("support")]) >= 3
+    assert texts(result.output)[-1] == "Done: order 7 is paid back"
+
+
+async def test_money_is_held_before_a_request_and_its_usage_counts_after_it() -> None:
+    world, saga = await in_world(shop := Shop(), name="gpt-5-mini", models=_Priced())
+    view = await answered(world, saga)
+    assert (view["status"], view["spent_usd"]) == ("completed", 3 * (40 * 2 + 10 * 8) / 1e6)
+    poor, saga = await in_world(shop := Shop(), name="gpt-5-mini", models=_Priced(), limits=Limits(saga_budget_usd="0.01"))
+    await poor.settle()
+    view = await poor.queries_without_faults().show(saga)
+    assert (view["status"], shop.asked) == ("parked", []), "no request without money for its longest answer"
+
+
+class _Priced(Scripted):
+    """Models of which only prices are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def price(self, model: str) -> Price | None:
+        return Price(input=2_000_000, output=8_000_000)
+
+
+@dataclass
+class Parcel:
+    city: str
+
+
+def test_a_value_that_no_checkpoint_gives_back_is_refused_unless_its_type_is_allowed() -> None:
+    class State(TypedDict):
+        parcel: Any
+
+    async def node(state: Any) -> dict[str, Any]:
+        return {"parcel": Parcel("Berlin")}
+
+    async def then(state: Any) -> dict[str, Any]:
+        return {"parcel": state["parcel"].city}
+
+    graph = StateGraph(State).add_node("node", node).add_node("then", then)
+    compiled = graph.add_edge(START, "node").add_edge("node", "then").compile()
+    registry, flow, _ = declared(compiled)
+    refused = run(flow, {"input": {"parcel": None}}, tools=registry)
+    assert refused.status == "parked"
+    assert "types=[Parcel]" in refused.error
+    registry, flow, _ = declared(compiled, types=[Parcel])
+    result = run(flow, {"input": {"parcel": None}}, tools=registry, kills={"support: checkpoint 3": "after"})
+    assert result.output == {"parcel": "Berlin"}, result
+
+
+def test_a_graph_without_an_end_fails_its_step() -> None:
+    graph = _counting().add_edge("node", "node").compile()
+    registry, flow, _ = declared(graph, config={"recursion_limit": 3})
+    assert run(flow, {"input": {"messages": []}}, tools=registry).error.startswith("recursion_limit")
+
+
+async def test_a_graph_runs_outside_of_baton_as_it_did() -> None:
+    graph = (shop := Shop()).graph()
+    saver = InMemorySaver()
+    config: Any = {"configurable": {"thread_id": "t"}}
+    graph = graph.copy({"checkpointer": saver})
+    assert (await graph.ainvoke(ASKED, config))["__interrupt__"]
+    found = await graph.ainvoke(Command(resume=True), config)
+    assert texts({"messages": [one.model_dump() for one in found["messages"]]})[-1] == "Done: order 7 is paid back"
+    assert (shop.asked, shop.refunds) == ([1, 3, 5], [""])
+
+
+def test_neither_langgraph_nor_langchain_is_imported_before_a_graph_runs() -> None:
+    code = "import sys, baton, baton.wiring, baton.compat.langgraph as it; it.graph_tool('a.b', lambda: None); "
+    code += "print([one for one in sys.modules if one.split('.')[0] in ('langgraph', 'langchain_core', 'langsmith')])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
