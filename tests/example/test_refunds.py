@@ -28,9 +28,7 @@ class Script(BaseChatModel):
     ) -> ChatResult:
         calls = [("find_order", {"number": 7}), ("refund", {"number": 7, "cents": 12_000})]
         said = [str(one.content) for one in messages if one.type == "tool"]
-        wanted = [
-            {"name": name, "args": args, "id": name} for name, args in calls[len(said) : len(said) + 1]
-        ]
+        wanted = [{"name": name, "args": args, "id": name} for name, args in calls[len(said) : len(said) + 1]]
         message = AIMessage("" if wanted else f"It is done: {said[-1]}", tool_calls=wanted)
         return ChatResult(generations=[ChatGeneration(message=message)])
 

@@ -176,7 +176,7 @@ class CallJournal(Protocol):
 
 
 class ThreadStore(NamedTuple):
-    """A tenant's threads of agents: their rows, and the blobs of large ones. `call` runs the calls of ports."""
+    """A tenant's threads of graphs: their rows, and the blobs of large ones. `call` runs calls of ports."""
 
     tenant: str
     checkpoints: Checkpoints

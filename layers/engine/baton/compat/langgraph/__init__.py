@@ -26,8 +26,17 @@ if TYPE_CHECKING:
     from baton.compat.langgraph.saver import BatonSaver as BatonSaver
 
 __all__ = [
-    "BatonChatModel", "BatonSaver", "GraphResult", "GraphTool", "Question", "ask_person",
-    "call_key", "graph_tool", "once", "record_tool_call", "run_graph",
+    "BatonChatModel",
+    "BatonSaver",
+    "GraphQuestion",
+    "GraphResult",
+    "GraphTool",
+    "ask_person",
+    "call_key",
+    "graph_tool",
+    "once",
+    "record_tool_call",
+    "run_graph",
 ]  # fmt: skip
 
 _LATER = {"BatonSaver": "saver"} | dict.fromkeys(
@@ -43,7 +52,7 @@ def __getattr__(name: str) -> Any:
 
 
 @dataclass
-class Question:
+class GraphQuestion:
     """An `interrupt()` of a graph. `schema`: of the value that the graph expects, if the graph has one."""
 
     id: str
@@ -56,12 +65,12 @@ class GraphResult:
     """Result of a step of a graph. `state`: for the next step, if the graph has not ended."""
 
     output: Any
-    questions: list[Question] = field(default_factory=list)
+    questions: list[GraphQuestion] = field(default_factory=list)
     state: str = ""
 
 
 GraphTool: TypeAlias = Callable[..., Coroutine[Any, Any, GraphResult]]
-Ask: TypeAlias = Callable[[WorkflowContext, Question], Awaitable[Any]]
+Ask: TypeAlias = Callable[[WorkflowContext, GraphQuestion], Awaitable[Any]]
 
 
 def graph_tool(
@@ -91,17 +100,24 @@ def graph_tool(
         thread: str = "",
         may_pause: bool = False,
     ) -> GraphResult:
-        from baton.compat.langgraph.run import GraphRun
-
-        if not found:
-            found.append(graph if hasattr(graph, "ainvoke") else graph())
-        one = GraphRun(found[0], context, types, dict(config or {}), thread, may_pause=may_pause)
-        return await one.run(input, state, resume or {})
+        if not found:  # in a thread: the import takes seconds, and other sagas have the same loop
+            found.append(await asyncio.to_thread(_ready, graph))
+        made, begin = found[0]
+        one = begin(made, context, types, dict(config or {}), thread, may_pause=may_pause)
+        output, questions, left = await one.run(input, state, resume or {})
+        return GraphResult(output, [GraphQuestion(*of) for of in questions], left)
 
     called = re.sub(r"\W", "_", name.rpartition(".")[2])
     run.__name__, run.__qualname__ = called, name
     run.__doc__ = f"Run the graph `{name}`."
     return tool(name, timeout=timeout, cost_usd=cost_usd, **options)(run)
+
+
+def _ready(graph: Any) -> tuple[Any, Any]:
+    """Return a graph, and the class of its runs."""
+    from baton.compat.langgraph.run import GraphRun
+
+    return graph if hasattr(graph, "ainvoke") else graph(), GraphRun
 
 
 async def run_graph(
@@ -133,7 +149,7 @@ async def run_graph(
 _TITLES = ("question", "title", "message", "description", "query")
 
 
-async def ask_person(context: WorkflowContext, question: Question) -> Any:
+async def ask_person(context: WorkflowContext, question: GraphQuestion) -> Any:
     """Ask a person about an `interrupt()`, and return the value for the graph.
 
     With a schema, that is data of this schema. With `options` in the value of the interrupt, it is the chosen

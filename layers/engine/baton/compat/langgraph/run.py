@@ -1,4 +1,4 @@
-"""The run of a graph inside of a step: its checkpoints, requests and calls are units of the step's journal."""
+"""The run of a graph inside of a step: checkpoints, requests and calls are units of the step's journal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
-from baton.compat.langgraph import GraphResult, Question
 from baton.compat.langgraph.saver import STEP, BatonSaver, config_of
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
@@ -77,8 +76,11 @@ class GraphRun:
         allowed = [(one.__module__, one.__name__) for one in types]
         self.serde = JsonPlusSerializer(allowed_msgpack_modules=allowed or None)
 
-    async def run(self, input: Any, state: str, resume: dict[str, Any]) -> GraphResult:
-        """Run the graph; return its output, or its open interrupts. Raises `StepFailure`."""
+    async def run(self, input: Any, state: str, resume: dict[str, Any]) -> tuple[Any, list[Any], str]:
+        """Run the graph; return its output, its open interrupts, and the state to go on with.
+
+        Each interrupt has its id, its value and its schema. Raises `StepFailure`.
+        """
         for name, channel in self._graph.channels.items():
             if isinstance(channel, DeltaChannel):
                 text = f"the channel `{name}` is a `DeltaChannel`, whose value is in no checkpoint"
@@ -100,19 +102,19 @@ class GraphRun:
             try:
                 found = await graph.ainvoke(given, self._config, durability="sync", version="v2")
             except _Paused:
-                return GraphResult(output=None, state=self.packed(saver.newest()))
+                return None, [], self.packed(saver.newest())
             except GraphRecursionError as error:
                 raise StepFailure("recursion_limit", str(error), kind="permanent") from error
         finally:
             await saver.journal.end()
         questions = [
-            Question(one.id, to_jsonable_python(one.value), _schema_of(one.response_schema))
+            (one.id, to_jsonable_python(one.value), _schema_of(one.response_schema))
             for one in found.interrupts
         ]
         if not questions:
             await saver.keep()
         state = self.packed(saver.newest()) if questions else ""
-        return GraphResult(to_jsonable_python(found.value), questions, state)
+        return to_jsonable_python(found.value), questions, state
 
     async def unit(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
         """Do a unit of the step."""
@@ -423,8 +425,8 @@ async def record_tool_call(request: Any, execute: Callable[[Any], Awaitable[Any]
 class BatonChatModel(BaseChatModel):
     """A chat model whose requests happen once: a node that runs again gets the recorded answer.
 
-    Money for a request is held before it, by the deployment's price of `priced_as`, or else of the name of the
-    model; `""` holds none. Outside of Baton it is the model itself.
+    Money for a request is held before it, by the deployment's price of `priced_as`, or else of the model's
+    name; `""` holds none. Outside of Baton it is the model itself.
     """
 
     model: BaseChatModel

@@ -33,7 +33,7 @@ from baton.core.log.work import Callback
 from baton.core.models.usage import MODEL, TIMEOUT_MS, Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.core.on_demand import OnDemand
-from baton.ports import NoRoom, Performer, StepContext, StepFailure, ThreadStore
+from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.invocation.attempt import (
     AttemptInput,
     Bill,
@@ -694,9 +694,5 @@ class Steps:
             callback_token=one.token,
             callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
             units=None if one.journal is None else partial(one.journal, one, self._make_ledger),
-            threads=partial(self._threads, state.origin.tenant),
+            threads=partial(self._context_of.threads, state.origin.tenant),
         )
-
-    def _threads(self, tenant: str) -> ThreadStore:
-        of = self._context_of
-        return ThreadStore(tenant, of.store.checkpoints, of.blobs, of.clock, of.call)
