@@ -202,9 +202,14 @@ def test_its_units_have_the_names_of_nodes_calls_and_supersteps() -> None:
     ]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_worker_that_dies_at_any_unit_repeats_that_unit_alone(moment: str) -> None:
-    for unit in units(served(Shop())):
+FEW = 3
+"""Of so many units one is tried; in `make soak` each."""
+KILLS = [("after", FEW), *(pytest.param(one, 1, marks=pytest.mark.soak) for one in ("before", "after"))]
+
+
+@pytest.mark.parametrize(("moment", "some"), KILLS)
+def test_a_worker_that_dies_at_any_unit_repeats_that_unit_alone(moment: str, some: int) -> None:
+    for unit in units(served(Shop()))[::some]:
         result = served(shop := Shop(), kills={unit: moment})
         assert (result.status, result.view["revivals"], len(result.output["messages"])) == ("completed", 1, 6)
         repeated = moment == "after"
@@ -258,7 +263,7 @@ def test_several_interrupts_at_once_are_several_questions() -> None:
     assert (clean.status, clean.output) == ("completed", {"said": ["True False", "approve", "approve"]}), (
         clean
     )
-    for unit in units(clean):
+    for unit in units(clean)[::FEW]:
         result = run(flow, {"input": {"said": []}}, tools=registry, answers=answers, kills={unit: "before"})
         assert (result.output, len(titles(result))) == (clean.output, 4), unit
 
@@ -283,7 +288,7 @@ def test_an_interrupt_of_a_nested_graph_is_a_question_and_no_finished_node_runs_
     clean = run(flow, {"input": {"said": []}}, tools=registry, answers={"ask": "approve"})
     assert {"decide True", "first first", "last last"} <= {*clean.output["said"]}, clean
     assert ran == Counter(["first", "look", "decide", "last"])
-    for unit in units(clean):
+    for unit in units(clean)[::FEW]:
         ran.clear()
         result = run(
             flow, {"input": {"said": []}}, tools=registry, answers={"ask": "approve"}, kills={unit: "after"}
@@ -423,7 +428,7 @@ def what_came(shop: Shop, fate: str, at: int) -> tuple[str, str, int]:
     return run_virtual(story())
 
 
-SOME = range(4, 38, 6)
+SOME = range(4, 38, 9)
 ALL = pytest.param(range(1, 38), marks=pytest.mark.soak)
 
 
