@@ -30,7 +30,7 @@ async def find_order(number: int) -> dict[str, Any]:
 async def refund(number: int, cents: int) -> str:
     """Pay money back for an order."""
     if not interrupt({"question": f"Pay back {cents / 100:.2f} USD for order {number}?"}):
-        return "refused by a person"
+        return "refused"
     return bank.pay_back(number, cents, key=call_key())
 
 

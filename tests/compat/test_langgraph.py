@@ -75,7 +75,7 @@ class Shop:
         async def refund(number: int) -> str:
             """Pay an order back."""
             if not interrupt({"question": f"Pay order {number} back?"}):
-                return "A person has refused it."
+                return "refused"
             await pause(self.seconds)
             self.refunds.append(call_key())
             return f"order {number} is paid back"
@@ -174,7 +174,7 @@ def units(result: Result) -> list[str]:
 
 @pytest.mark.parametrize(
     ("answer", "said", "paid"),
-    [("approve", "order 7 is paid back", 1), ("reject", "A person has refused it.", 0)],
+    [("approve", "order 7 is paid back", 1), ("reject", "refused", 0)],
 )
 def test_an_interrupt_is_a_question_and_its_answer_goes_back(answer: str, said: str, paid: int) -> None:
     result = served(shop := Shop(), answer)
@@ -409,7 +409,7 @@ async def test_a_fork_from_before_an_answer_takes_another_one() -> None:
     ]
     service = world.service_without_faults()
     await service.fork(saga, asked, "again", key="fork-1")
-    assert texts((await answered(world, saga, "reject"))["result"])[-1] == "Done: A person has refused it."
+    assert texts((await answered(world, saga, "reject"))["result"])[-1] == "Done: refused"
     assert (len(shop.refunds), shop.asked) == (1, [1, 3, 5, 5]), (
         "what came before the fork is not asked again"
     )

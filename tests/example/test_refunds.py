@@ -29,7 +29,7 @@ class Script(BaseChatModel):
         calls = [("find_order", {"number": 7}), ("refund", {"number": 7, "cents": 12_000})]
         said = [str(one.content) for one in messages if one.type == "tool"]
         wanted = [{"name": name, "args": args, "id": name} for name, args in calls[len(said) : len(said) + 1]]
-        message = AIMessage("" if wanted else f"It is done: {said[-1]}", tool_calls=wanted)
+        message = AIMessage("" if wanted else f"OK, {said[-1]}", tool_calls=wanted)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -47,9 +47,9 @@ def served(answer: str = "approve", **options: Any) -> Result:
 @pytest.mark.parametrize("kills", [{}, {"agent": "after"}, {"agent#2": ["before", "after"]}])
 def test_a_refund_is_approved_and_paid_once(kills: dict[str, Any]) -> None:
     result = served(kills=kills)
-    assert (result.output, [*bank.paid.values()]) == ("It is done: receipt 7-12000", [12_000])
+    assert (result.output, [*bank.paid.values()]) == ("OK, receipt 7-12000", [12_000])
     assert result.way == ["agent", "ask_person[1]/ask", "agent#2"]
 
 
 def test_a_refused_refund_is_not_paid() -> None:
-    assert (served("reject").output, bank.paid) == ("It is done: refused by a person", {})
+    assert (served("reject").output, bank.paid) == ("OK, refused", {})

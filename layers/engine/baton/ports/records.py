@@ -140,7 +140,7 @@ class Checkpoints(Protocol):
     """Rows of threads, by tenant, thread and key. Each write is one write of one item."""
 
     def put(self, tenant: str, thread: str, row: CheckpointRow, *, is_new: bool = False) -> bool:
-        """Write a row, in place of one with its key. `is_new`: return false, writing nothing, if there is one."""
+        """Write a row, in place of one with its key. `is_new`: if there is one, return false."""
         ...
 
     def rows(
