@@ -31,6 +31,7 @@ NO_FUNCTION = {
     "s3transfer",
     "unittest",
     "pydantic_monty",
+    "pydantic_ai",
     "cel_expr_python",
     "jsonpath",
     "baton.local",

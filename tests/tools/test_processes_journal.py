@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import AttemptFailed, UnitRecorded
 from baton.core.money import assumed_in
 from baton.ports import HeldMoney, HoldRequest, Message, SagaRef, StepContext, StepFailure
+from baton.ports.process import Draft
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation, inline
@@ -74,6 +76,9 @@ class Log:
         if asked.amount > 5_000_000:
             raise HeldByOthers("budget_saga", "others hold the rest")
         return HeldMoney(amount=asked.amount)
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        return nullcontext(Draft())
 
     def context(self, key: str = "k") -> StepContext:
         return StepContext(saga="s", tenant="t", user="u", node="n", idempotency_key=key, units=lambda: self)

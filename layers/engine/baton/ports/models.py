@@ -6,13 +6,14 @@ and limits of agents are in core/ and runtime/.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 
 from baton.core.models.usage import Price, Usage
 from baton.core.tracing import Span
+from baton.ports.process import Draft as Draft
 from baton.ports.process import StepFailure
 
 STOP, CALLS, LENGTH = "stop", "calls", "length"
@@ -32,15 +33,6 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     description: str
     parameters: dict[str, Any]
-
-
-class Draft:
-    """Partial answer for viewers; `read`, which the adapter sets, returns its text so far."""
-
-    __slots__ = ("read",)
-
-    def __init__(self) -> None:
-        self.read: Callable[[], str] = str
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

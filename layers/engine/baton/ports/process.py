@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
@@ -138,6 +138,15 @@ class Hold:
             self._context.usage.append(Usage(model=one.model, input=-one.input, output=-one.output))
 
 
+class Draft:
+    """Partial answer for viewers; `read`, which the adapter sets, returns its text so far."""
+
+    __slots__ = ("read",)
+
+    def __init__(self) -> None:
+        self.read: Callable[[], str] = str
+
+
 class UnitLog(Protocol):
     """The units of work that the log has of a step, as the tool of one attempt sees it."""
 
@@ -160,6 +169,10 @@ class UnitLog(Protocol):
 
     async def hold(self, asked: HoldRequest) -> HeldMoney:
         """Hold money of the attempt before a call. Raises `NoRoom`, `StepFailure`."""
+        ...
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        """Show text to viewers of the saga until the end of the block."""
         ...
 
 
@@ -235,9 +248,15 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
         asked = HoldRequest(amount=micro_dollars([amount_of(usd)]))
         return Hold(self, HeldMoney() if self.journal is None else self.journal.hold_sync(asked))
 
+    def draft(self) -> AbstractContextManager[Draft]:
+        """Show text to viewers of the saga, until the end of the block, while the tool gets it."""
+        return nullcontext(Draft()) if self.units is None else self.units().draft()
+
     async def hold_request(self, asked: HoldRequest) -> Hold:
         """Hold what this asks for; nothing if no worker runs the tool."""
-        return Hold(self, HeldMoney() if self.journal is None else await self.journal.hold(asked))
+        if self.journal is None:
+            return Hold(self, HeldMoney(output=asked.output))
+        return Hold(self, await self.journal.hold(asked))
 
     @overload
     async def once(

@@ -148,10 +148,10 @@ class _Performer(ToolPerformer):
 
 
 def _names_units(code: CodeType | None) -> bool:
-    """Return true if the code of a function calls `once_sync`, or defines one that does."""
+    """Return true if the code of a function calls `once_sync` or `hold_sync`, or defines one that does."""
     if code is None:
         return False
-    return "once_sync" in code.co_names or any(
+    return not {"once_sync", "hold_sync"}.isdisjoint(code.co_names) or any(
         _names_units(one) for one in code.co_consts if isinstance(one, CodeType)
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -12,6 +12,7 @@ import msgspec
 
 from baton.core.log.slots import Slot, slot_of
 from baton.ports import HeldMoney, HoldRequest, Offload, Performer, StepContext, UnitLog
+from baton.ports.process import Draft
 from baton.testing.operations import FunctionNodes, is_label
 from baton.tools.define import Registry
 
@@ -180,6 +181,9 @@ class _MortalUnits:
 
     async def hold(self, asked: HoldRequest) -> HeldMoney:
         return await self._inner.hold(asked)
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        return self._inner.draft()
 
 
 def moments_of(given: Moments) -> dict[str, tuple[str, ...]]:

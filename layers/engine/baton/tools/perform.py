@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import is_dataclass
 from functools import partial
 from traceback import format_exception
@@ -238,6 +239,8 @@ def _place(error: BaseException, tool: Tool) -> str:
     return place
 
 
+CURRENT: ContextVar[Any] = ContextVar("current", default=None)
+"""The context of the tool or workflow function whose code runs, for adapters."""
 _reported: dict[str, str] = {}
 """The last traceback in this process, by tool."""
 
@@ -403,8 +406,8 @@ class ToolPerformer:
         RUNNING.set((tool, context))  # until the end of the task, which is the attempt's own
         if self._helpers is not None and found.needs_process:
             return await self._helpers.perform(tool, arguments, context)
-        if found.context:
-            context = with_journal(context, tool, asyncio.get_running_loop())
+        context = with_journal(context, tool, asyncio.get_running_loop())
+        CURRENT.set(context)
         call = bind(found, arguments, context)
         watch = self._watch if found.is_async else None
         try:

@@ -138,7 +138,7 @@ class InFlight:
     def _journal(self, attempt: AttemptInput, ledger: Callable[[], Ledger], known: Any) -> UnitLog:
         """Return the journal of a running attempt, for the first unit of its work."""
         if self.units is None:
-            self.units = journals.UnitQueue(self._context, self._running, self._wake, self._steps.models)
+            self.units = journals.UnitQueue(self._context, self._running, self._wake, self._steps)
         return self.units.journal(attempt, ledger, known)
 
     def start(

@@ -409,7 +409,7 @@ async def hold(models: Models | None, ledger: Ledger, one: AttemptInput, asked: 
     Raises `NoRoom`; and `StepFailure` for a model without a price, and by a limit of a document.
     """
     state, step, output = one.state, one.step, asked.output
-    if one.spec is None or not one.spec.cost:
+    if not (step.costs or (one.spec is not None and one.spec.cost)):
         text = "declares no `cost_usd`, so that no worker looks for the money of one that died"
         raise StepFailure(TOOL_DEFECT, f'`{step.node.tool}` {text}; write `@tool(…, cost_usd="0.000001")`')
     price = models.price(asked.model) if asked.model and models is not None else None

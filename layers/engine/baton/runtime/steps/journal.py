@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,15 +23,16 @@ from baton.core.log.work import MOST_BYTES, MOST_UNITS, Journal, units_in
 from baton.core.money import Assumed, micro_dollars
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog
-from baton.ports import Blobs, HeldMoney, HoldRequest, StepFailure
+from baton.ports import Blobs, HeldMoney, HoldRequest, SagaRef, StepFailure
+from baton.ports.process import Draft
 from baton.runtime.invocation.attempt import AttemptInput
 from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
 
 if TYPE_CHECKING:
-    from baton.ports.models import Models
     from baton.runtime.models import model_request
     from baton.runtime.money.ledger import Ledger
+    from baton.runtime.steps.steps import Steps
 else:
     model_request = OnDemand("baton.runtime.models.model_request")
 
@@ -90,7 +92,8 @@ class Running(Protocol):
 class UnitQueue:
     """Units of a saga's running attempts that wait for their entry. `running`: these attempts, by slot.
 
-    `wake` tells the runner of a new unit. `models`: whose prices the calls of tools have.
+    `wake` tells the runner of a new unit. `steps`: whose models
+    have the prices of calls, and who shows what they write.
     """
 
     def __init__(
@@ -98,9 +101,10 @@ class UnitQueue:
         context: InvocationContext,
         running: Mapping[str, Running],
         wake: Callable[[], None],
-        models: Models | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        self.models = models
+        self.models = None if steps is None else steps.models
+        self.live = None if steps is None else steps.live
         self._clock, self._limits = context.clock, context.limits
         self._until = context.invocation.leases_until(context.limits)
         self._running, self._wake = running, wake
@@ -219,6 +223,13 @@ class AttemptJournal:
         async with self._turn:
             self._check()
             return await model_request.hold(self._queue.models, self._ledger(), self._attempt, asked)
+
+    def draft(self) -> AbstractContextManager[Draft]:
+        """Show text to viewers of the saga until the end of the block."""
+        of = self._attempt.state.origin
+        if self._queue.live is None:
+            return nullcontext(Draft())
+        return self._queue.live().draft(SagaRef(of.tenant, of.saga), self._attempt.step.slot)
 
     async def _bill(self, key: str) -> int:
         """Count what the attempt has spent since its last unit, and take it out of its bill.

@@ -293,7 +293,7 @@ class Steps:
         breaking: Callable[[], Breaking] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
-        self.models, self._live = models, live or partial(LiveShow, context, {})
+        self.models, self.live = models, live or partial(LiveShow, context, {})
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -572,7 +572,7 @@ class Steps:
                 self._context_of,
                 self._ledger,
                 self._values,
-                self._live(),
+                self.live(),
             )
             memory = self._memory = self._memory or model_request.ModelMemory(tools)
             caller = performer = model_caller.ModelCaller(*made, memory, tools, one.state, step)

@@ -20,6 +20,7 @@ from baton.core.effects.toolspec import PURE
 from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
 from baton.core.graph.graph import START, inner_name
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
+from baton.core.log.slots import Slot
 from baton.ports import StepFailure
 from baton.ports.functions import FunctionFacts, OperationRequest
 from baton.tools.define import Tool
@@ -89,6 +90,20 @@ class WorkflowContext:
     def tenant(self) -> str:
         """Tenant of the saga."""
         return self._facts.tenant
+
+    def branch(self, name: str) -> TaskPath:
+        """Return a branch of the function, as of a new task of this name, for adapters."""
+        return self._run.path.task(name)
+
+    def is_tool(self, function: Any) -> bool:
+        """Return true if a function is a tool that this one may call."""
+        found = self._tools.get(function)
+        return found is not None and found.spec.name in self._facts.tools
+
+    def place(self, item: str) -> tuple[str, str, str, tuple[int, ...], str]:
+        """Return the place of an operation, as the context of its step has it, for adapters."""
+        at, facts = Slot.parse(self._facts.slot), self._facts
+        return facts.tenant, facts.saga, at.node, at.iteration, item
 
     def now(self) -> datetime:
         """Return the time, in UTC, at which the function got the result that it goes on with."""

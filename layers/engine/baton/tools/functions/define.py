@@ -23,6 +23,10 @@ from baton.tools.functions.agents import Agent
 from baton.tools.functions.context import WorkflowContext
 
 _is_name = re.compile(WORKFLOW_NAME).fullmatch
+ADAPTED: dict[int, tuple[Any, Callable[[], Iterator[Any]]]] = {}
+"""Objects of other frameworks by identity, such as agents, and what gives the tools that they call: their
+names, and functions that may be tools.
+"""
 _OF_DOCUMENT = ("timeout", "limits", "on_failure", "compensate")
 
 
@@ -130,6 +134,9 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])
+            elif id(value) in ADAPTED:
+                known = (by_function.get(one) or one for one in ADAPTED[id(value)][1]())
+                found.update(one for one in known if isinstance(one, str))
             elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
                 raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
     graphs = {

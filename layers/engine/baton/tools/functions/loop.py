@@ -12,6 +12,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from types import MappingProxyType
@@ -50,8 +51,14 @@ class TaskPath:
 task_path: ContextVar[TaskPath] = ContextVar("task_path")
 # A loop of its own is set by what asyncio has for makers of loops, whose names begin with `_`.
 _running, _set_running = asyncio._get_running_loop, asyncio._set_running_loop  # noqa: SLF001
+INLINE: Any = Executor()
+"""Executor of plain functions that run in the loop itself, in place of a thread."""
 _PRUNE_AT = 256  # tasks, of which those that are done are dropped
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
+
+
+def _left(_: Any) -> None:
+    """Leave a generator that nothing waits for as it is: no replay depends on when it is collected."""
 
 
 def _refuse(name: str) -> Callable[..., NoReturn]:
@@ -92,7 +99,7 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         # From Python 3.14 on a thread has one current task, whatever its loop.
         current = None if _swap is None or outer is None else _swap(outer, None)
         _set_running(self)
-        sys.set_asyncgen_hooks(None, None)
+        sys.set_asyncgen_hooks(None, _left)
         ready, left = self._ready, MOST_CALLS
         try:
             while ready:
@@ -193,8 +200,24 @@ class FunctionLoop(_Refusing):  # type: ignore[misc]  # mypy counts what is refu
         self._tasks.append((task, coro))
         return task
 
+    def run_in_executor(
+        self, executor: Any, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Call a function here and now, for an adapter that says so; a thread is refused."""
+        if executor is not INLINE:
+            _refuse("run_in_executor")(self)
+        made: asyncio.Future[T] = self.create_future()
+        try:
+            made.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # as an executor does
+            made.set_exception(error)
+        return made
+
     def get_debug(self) -> bool:
         return False
+
+    def get_task_factory(self) -> None:
+        return None
 
     def is_running(self) -> bool:
         return _running() is self
@@ -282,8 +305,8 @@ class FunctionRun:
 
     `open`: its operations without a result, by item; `unheard`: those that ended before they were awaited.
     `asked`, `left` and `changes`: since it last waited. `checkpointed`: the state of its checkpoint.
-    `published`: all that it has published, if that has changed. `lacks_tokens`: it has asked for a callback,
-    and has no tokens.
+    `published`: all that it has published, if that has changed. `path`: its own place. `lacks_tokens`: it
+    has asked for a callback, and has no tokens.
     """
 
     def __init__(self) -> None:
@@ -297,6 +320,7 @@ class FunctionRun:
         self.changes: list[str] = []
         self.published: dict[str, Any] | None = None
         self.lacks_tokens = False
+        self.path = TaskPath()
 
     def leave(self, item: str) -> None:
         """Stop an operation: the function goes on without it."""

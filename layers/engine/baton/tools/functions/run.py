@@ -24,7 +24,7 @@ from baton.tools.functions.loop import (
     task_path,
 )
 from baton.tools.output import RUNNING
-from baton.tools.perform import _first, _place, bind, plain_json, report, tool_failure, traceback_of
+from baton.tools.perform import CURRENT, _first, _place, bind, plain_json, report, tool_failure, traceback_of
 
 _TIME_OVER = ("timeout", "heartbeat_timeout")
 
@@ -64,11 +64,14 @@ class _Session:
     def start(self, at: int) -> FunctionStep:
         call = bind(self._tool, self._arguments or {}, self._context)
         self._is_at(at)
-        task_path.set(TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else ""))
+        path = TaskPath(f"{self._facts.checkpoints}/" if self._facts.checkpoints else "")
+        task_path.set(path)
+        self._asks.path = path
         context = copy_context()
         facts = self._facts
         step = StepContext(saga=facts.saga, tenant=facts.tenant, user=facts.user, node=facts.node)
         context.run(RUNNING.set, (self._tool.spec.name, step))  # for what it prints and logs
+        context.run(CURRENT.set, self._context)
         self._log_context = context
         self._task = self._loop.create_task(self._tool.function(**call), context=context)
         return self._run()

@@ -21,7 +21,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -36,9 +36,11 @@ from baton.core.failures.evidence import Evidence
 from baton.core.models.usage import Usage
 from baton.core.money import Assumed
 from baton.ports import HeldMoney, HoldRequest, NoRoom, StepContext, StepFailure
+from baton.ports.process import Draft
 from baton.tools.define import REGISTRY
 from baton.tools.output import finish_line, take_printed
 from baton.tools.perform import (
+    CURRENT,
     bind,
     evidence_for,
     plain_json,
@@ -76,7 +78,7 @@ class Channel:
                 self._connection.sendall(wire.encode(tag, self.call, data))
 
     def ask(self, tag: int, data: bytes) -> Any:
-        """Return what the worker answers, as JSON. Raises `StepFailure`, `NoRoom`; `EOFError` if it is gone."""
+        """Return what the worker answers, as JSON. Raises `StepFailure`, `NoRoom`, or `EOFError`."""
         with self._asking:
             if not self._is_called or os.getpid() != self._pid:
                 text = "a unit is named by the call of the tool, not by what it has started and left behind"
@@ -185,6 +187,9 @@ class _Units:
     async def hold(self, asked: HoldRequest) -> HeldMoney:
         return msgspec.convert(self._channel.ask(wire.HOLD, msgspec.json.encode(asked)), HeldMoney)
 
+    def draft(self) -> AbstractContextManager[Draft]:
+        return nullcontext(Draft())  # what a process writes is not shown
+
 
 def import_app(app: str) -> str:
     """Declare the app's tools. Return what went wrong, or an empty text."""
@@ -235,10 +240,10 @@ def _answer(channel: Channel, app: str, data: bytes) -> tuple[int, bytes]:
         usage=_Used(channel),
         units=partial(_Units, channel, call["result_bytes"]),
     )
+    context = with_journal(context, name, None)
+    CURRENT.set(context)
     try:
-        value = plain_json(
-            tool, tool.function(**bind(tool, call["arguments"], with_journal(context, name, None)))
-        )
+        value = plain_json(tool, tool.function(**bind(tool, call["arguments"], context)))
         result = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except NoRoom as error:
         return wire.NO_ROOM, utf8_text(str(error)[: wire.MAX_TEXT]).encode()
