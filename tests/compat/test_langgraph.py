@@ -28,6 +28,7 @@ from baton.compat.langgraph import (
     GraphTool,
     call_key,
     graph_tool,
+    once,
     record_tool_call,
     run_graph,
 )
@@ -295,6 +296,28 @@ def test_an_interrupt_of_a_nested_graph_is_a_question_and_no_finished_node_runs_
         )
         assert (result.output, result.view["revivals"]) == (clean.output, 1)
         assert sum(ran.values()) <= 5, "at most the node that was cut off runs again"
+
+
+def test_what_a_node_has_done_before_its_interrupt_is_not_done_again_for_the_answer() -> None:
+    acts: list[str] = []
+
+    def sends(to: str) -> str:
+        acts.append(to)
+        return f"{to} {len(acts)}"
+
+    async def node(state: Said) -> dict[str, Any]:
+        first = [await once("send", sends, one) for one in ("a", "a", "b")]
+        interrupt("Go on?")
+        return {"said": [*first, await once("send", sends, "a")]}
+
+    graph = StateGraph(Said).add_node("node", node).add_node("next", node)
+    compiled = graph.add_edge(START, "node").add_edge("node", "next").compile()
+    registry, flow, _ = declared(compiled)
+    for kills in ({}, {"support#2": "after"}, {"support#2: checkpoint 1": "after"}):
+        acts.clear()
+        result = run(flow, {"input": {"said": []}}, tools=registry, answers={"ask": "approve"}, kills=kills)
+        assert result.output == {"said": ["a 1", "a 2", "a 4", "a 5", "a 6", "a 8", "b 3", "b 7"]}
+        assert acts == ["a", "a", "b", "a"] * 2
 
 
 def test_a_schema_of_an_interrupt_is_that_of_its_question() -> None:

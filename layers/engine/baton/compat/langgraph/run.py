@@ -65,6 +65,8 @@ class GraphRun:
         may_pause: bool,
     ) -> None:
         self.context, self.may_pause, self.units, self.chars = context, may_pause, 0, 0
+        self._before: dict[str, list[Any]] = {}
+        self._done: dict[str, list[Any]] = {}
         self._loop = asyncio.get_running_loop()
         self._graph, self.thread = graph, thread or context.saga
         own = graph.checkpointer
@@ -89,7 +91,8 @@ class GraphRun:
         STEP.set(self.context)
         saver = _StepSaver(self)
         if state:
-            saver.load(self.unpacked(state))
+            checkpoints, self._before = self.unpacked(state)
+            saver.load(checkpoints)
         try:
             await saver.journal.read()
             left = {key: said for key, said in resume.items() if key not in saver.interrupted}
@@ -102,7 +105,7 @@ class GraphRun:
             try:
                 found = await graph.ainvoke(given, self._config, durability="sync", version="v2")
             except _Paused:
-                return None, [], self.packed(saver.newest())
+                return None, [], self.packed([saver.newest(), {}])
             except GraphRecursionError as error:
                 raise StepFailure("recursion_limit", str(error), kind="permanent") from error
         finally:
@@ -113,11 +116,22 @@ class GraphRun:
         ]
         if not questions:
             await saver.keep()
-        state = self.packed(saver.newest()) if questions else ""
+        state = self.packed([saver.newest(), self._done]) if questions else ""
         return to_jsonable_python(found.value), questions, state
 
     async def unit(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a unit of the step."""
+        """Do a unit of the step, or return what it was in the step before, in the same superstep."""
+        known = self._before.get(name)
+        result = known.pop(0) if known else await self._unit(name, act)
+        self._done.setdefault(name, []).append(result)
+        return result
+
+    def has_passed(self) -> None:
+        """Forget the units of a superstep, as it is over."""
+        self._before.clear()
+        self._done.clear()
+
+    async def _unit(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
         self.units += 1
 
         async def acts() -> Any:
@@ -254,7 +268,9 @@ class _StepSaver(InMemorySaver):
             self._put(*given)
             ns = given[0]["configurable"]["checkpoint_ns"]
             self._forget_below(ns)
-            self.has_begun = self.has_begun or not ns
+            if not ns:
+                self.has_begun = True
+                self._run.has_passed()
         else:
             super().put_writes(*given)
             self.interrupted |= {one.id for name, value in given[1] if name == _INTERRUPT for one in value}
