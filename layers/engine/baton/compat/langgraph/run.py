@@ -217,8 +217,9 @@ class _Journal:
 
     async def _next(self) -> str:
         self._is_read.set()
-        await self._news.wait()
-        self._news.clear()
+        while not self._waiting:
+            await self._news.wait()
+            self._news.clear()
         self._taken, self._waiting = self._waiting, []
         return self._run.packed([change for change, _ in self._taken])
 
