@@ -245,7 +245,7 @@ class _Journal:
     async def end(self) -> None:
         """Stop, as the run is over."""
         self._task.cancel()
-        await asyncio.wait({self._task})
+        await asyncio.gather(self._task, return_exceptions=True)
 
 
 class _StepSaver(InMemorySaver):
