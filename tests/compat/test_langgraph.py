@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -266,9 +267,31 @@ def test_several_interrupts_at_once_are_several_questions() -> None:
     assert (clean.status, clean.output) == ("completed", {"said": ["True False", "approve", "approve"]}), (
         clean
     )
-    for unit in units(clean)[::FEW]:
-        result = run(flow, {"input": {"said": []}}, tools=registry, answers=answers, kills={unit: "before"})
+    for unit in ["support#2", *units(clean)[::FEW]]:
+        moment = (
+            "before" if ":" in unit else "after"
+        )  # its second question was recorded, and its step was not
+        result = run(flow, {"input": {"said": []}}, tools=registry, answers=answers, kills={unit: moment})
         assert (result.output, len(titles(result))) == (clean.output, 4), unit
+
+
+def test_a_node_that_has_ended_beside_one_that_was_cut_off_does_not_run_again() -> None:
+    ran: list[str] = []
+
+    async def quick(state: Said) -> dict[str, Any]:
+        ran.append("quick")
+        return {"said": ["quick"]}
+
+    async def slow(state: Said) -> dict[str, Any]:
+        await asyncio.sleep(1)
+        return {"said": [await once("ask", str, "slow")]}
+
+    graph = StateGraph(Said).add_node("quick", quick).add_node("slow", slow)
+    registry, flow, _ = declared(graph.add_edge(START, "quick").add_edge(START, "slow").compile())
+    (unit,) = [one for one in units(run(flow, {"input": {"said": []}}, tools=registry)) if "slow/ask" in one]
+    ran.clear()
+    result = run(flow, {"input": {"said": []}}, tools=registry, kills={unit: "after"})
+    assert (result.output, ran) == ({"said": ["quick", "slow"]}, ["quick"])
 
 
 def test_an_interrupt_of_a_nested_graph_is_a_question_and_no_finished_node_runs_again() -> None:

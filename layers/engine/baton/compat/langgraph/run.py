@@ -258,7 +258,8 @@ class _StepSaver(InMemorySaver):
         self.has_begun = False
         """True if the graph has a checkpoint of this step."""
         self.interrupted: set[str] = set()
-        """Ids of the interrupts that this step has recorded: their answers are used up."""
+        """Ids of interrupts whose answers this step has used up: their tasks have asked again since."""
+        self._open: dict[str, set[str]] = {}
         self.journal = _Journal(run, self._apply)
 
     def _apply(self, change: _Change) -> None:
@@ -274,7 +275,14 @@ class _StepSaver(InMemorySaver):
                 self._run.has_passed()
         else:
             super().put_writes(*given)
-            self.interrupted |= {one.id for name, value in given[1] if name == _INTERRUPT for one in value}
+            self._ask(given[1], given[2])
+
+    def _ask(self, writes: Sequence[Any], task: str) -> None:
+        """Note the interrupts of a task: the answers to those that it had before are used up."""
+        asked = {one.id for channel, value in writes if channel == _INTERRUPT for one in value}
+        if asked:
+            self.interrupted |= self._open.get(task, set())
+            self._open[task] = asked
 
     def _forget_below(self, ns: str) -> None:
         """Forget the checkpoints of subgraphs whose tasks are over."""
@@ -369,6 +377,7 @@ class _StepSaver(InMemorySaver):
             self._put(config_of(thread, ns, parent), checkpoint, metadata, checkpoint["channel_versions"])
             for writes, task, path in rows:
                 super().put_writes(config_of(thread, ns, checkpoint["id"]), writes, task, path)
+                self._ask(writes, task)
 
 
 def _configured(config: Any, id: str = "") -> Any:
