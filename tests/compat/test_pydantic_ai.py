@@ -24,9 +24,11 @@ from pydantic_ai import (
     TextPart,
     Tool,
     ToolCallPart,
+    UserError,
 )
 from pydantic_ai.durable_exec import BaseDurabilityCapability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import DynamicToolset
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
@@ -159,6 +161,8 @@ def test_a_worker_that_dies_at_an_operation_of_a_function(place: str, moment: st
     result = run(bank.support, REFUND, tools=bank.registry, answers=answers, kills={place: moment})
     assert (result.status, result.output) == ("completed", "refund: paid 7"), result.view.get("parked")
     assert len(set(bank.calls)) == 2, "a call that is made again has the same key"
+    names = ["model", "balance", "model#2", "approve_refund", "refund", "model#3"]
+    assert result.way == [f"support[1]/{name}" for name in names], "no operation is asked for twice"
 
 
 async def lived(
@@ -309,6 +313,7 @@ def test_an_agent_that_a_tool_of_an_agent_asks_has_units_of_its_own() -> None:
     kills = {"support[1]/ask": "after"}
     result = run(bank.support, GIVEN, tools=bank.registry, kills=kills)
     assert (result.status, result.output) == ("completed", "of gold"), result.view["parked"]
+    assert asked == ["helper"], "the call that is made again finds the answer in its journal"
     in_tool = run(DOCUMENT, GIVEN, tools=bank.registry)
     assert (in_tool.status, in_tool.output) == ("completed", "of gold"), in_tool.view["parked"]
 
@@ -411,3 +416,26 @@ def test_the_adapter_uses_public_names_of_the_range_in_the_extra() -> None:
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     (extra,) = project["optional-dependencies"]["pydantic-ai"]
     assert extra == "pydantic-ai-slim>=2.68,<3"
+
+
+@pytest.mark.parametrize("name", ["support", "w"])
+def test_a_mistake_of_the_developer_parks_the_saga(name: str) -> None:
+    bank = Bank()
+
+    async def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        raise UserError("there is no such model")
+
+    bank.script = answer
+    view = run_virtual(lived(bank, None, name))
+    assert view["status"] == "parked"
+
+
+def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
+    bank = Bank()
+
+    @workflow("other", registry=bank.registry, tools=["pydantic_ai.request"])
+    async def other(context: WorkflowContext) -> str:
+        return (await bank.agent.run("hi", deps=1, model=TestModel())).output
+
+    result = run(other, tools=bank.registry)
+    assert result.status == "parked", result.view["error"]

@@ -186,3 +186,17 @@ def test_a_checkout_reads_the_installed_library_and_without_it_no_price_is_known
     assert known.input > 0
     monkeypatch.setitem(sys.modules, "baton.adapters.models.price_source", None)
     assert models("openai=https://api.openai.com/v1").price("gpt-5-mini") is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai/gpt-5-mini",
+        "anthropic/claude-sonnet-4-5",
+        "google-gla/gemini-2.5-flash",
+        "groq/llama-3.3-70b-versatile",
+        "mistral/mistral-large-latest",
+    ],
+)
+def test_a_provider_needs_no_profile_for_the_price_of_what_a_program_asks_itself(model: str) -> None:
+    assert models("openai=https://api.openai.com/v1").price(model) is not None

@@ -213,8 +213,7 @@ def test_what_it_waits_for_is_said_of_each_place() -> None:
     story = read_story(saga.program, saga.state, saga.entries)
     assert place_text(story, "a") == "`a` waits for x"
     assert place_text(story, "a#x")
-    (begun,) = events(saga, ev.FunctionBegan)
-    assert begun.words == "what it returns"
+    assert [one.words for one in events(saga, ev.FunctionBegan)] == ["what it returns"]
     done_ = saga_of(in_turn(asks(step("x")), returns()))
     done_.go(done("a#x"))
     assert place_text(read_story(done_.program, done_.state, done_.entries), "a#x")
@@ -235,17 +234,12 @@ def test_a_cancel_says_down_to_which_version_effects_are_taken_back(*, undo: boo
 
 def test_segments_take_the_place_of_the_oldest_results() -> None:
     heard = tuple(Heard(str(n), "d", n) for n in range(4))
-    last = AskedOperation(item="4", digest="d")
-    before = RunningFunction(
-        given=ev.Value(), began=0, heard=5, tail=heard, asked={"4": last}, ended={"4": None}
-    )
+    asked, over = {"4": AskedOperation(item="4", digest="d")}, {"4": None}
+    old = RunningFunction(given=ev.Value(), began=0, heard=5, tail=heard, asked=asked, ended=over)
     event = ev.OperationsBegan(node="a", iteration=(), at=9, heard=("4",), segments=(Segment("cas://x", 4),))
-    after = with_operations(before, event, {"4": ev.Value(v=1)})
-    assert (after.heard, [one.item for one in after.tail], after.segments) == (
-        6,
-        ["4"],
-        (Segment("cas://x", 4),),
-    )
+    after = with_operations(old, event, {"4": ev.Value(v=1)})
+    assert (after.heard, [one.item for one in after.tail]) == (6, ["4"])
+    assert after.segments == (Segment("cas://x", 4),)
 
 
 def test_with_a_checkpoint_only_later_results_count() -> None:
@@ -346,6 +340,14 @@ def test_without_its_function_a_decision_asks_for_it() -> None:
     (command,) = saga.decision.commands
     assert [one.name for one in command.calls] == ["f"]  # type: ignore[attr-defined]
     assert kinds_of(saga)[-1] == ["function_began"]
+
+
+def test_a_step_that_is_code_of_a_function_begins_with_the_function_in_memory() -> None:
+    saga = saga_of(in_turn(asks(step("x", in_memory=True)), returns()))
+    assert [one.slot for one in steps_of(saga.decision)] == ["a#x"]
+    saga.functions = None
+    saga.go()
+    assert [one.slot for one in saga.decision.commands[0].calls] == ["a"]  # type: ignore[attr-defined]
 
 
 def test_a_snapshot_has_all_that_a_function_needs() -> None:
@@ -685,9 +687,7 @@ def test_a_function_may_cost_what_its_tools_declare_and_what_it_asks_for(tool: s
     more = {"dear": replace(tool_spec("dear"), cost=5), "f": replace(tool_spec("f"), calls=(tool,))}
     assert compile_document(DOCUMENT, {**KNOWN, **more}).costs is costs
     work = RunningFunction(given=ev.Value(), began=0)
-    asked = AskedOperation(
-        item="x", digest="d", node={"kind": "model", "cost": 1} if costs else {"kind": "wait"}
-    )
+    asked = node("x", **({"kind": "model", "cost": 1} if costs else {"kind": "wait"}))
     assert replace(work, asked={"x": asked}).may_cost is costs
     assert not Wait().may_cost
 

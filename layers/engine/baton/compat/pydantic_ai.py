@@ -55,13 +55,12 @@ from pydantic_ai.models import Model
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
-from baton.core.failures.codes import class_of
-from baton.core.failures.names import RETRYABLE
+from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
 from baton.ports.process import Draft
 from baton.tools.define import REGISTRY, Registry, tool
-from baton.tools.functions.context import WorkflowContext
+from baton.tools.functions.context import IN_MEMORY, WorkflowContext
 from baton.tools.functions.define import ADAPTED
 from baton.tools.functions.loop import INLINE, TaskPath, task_path
 from baton.tools.perform import CURRENT
@@ -71,8 +70,6 @@ __all__ = ["BatonDurability", "idempotency_key"]
 REQUEST, CALL = TOOLS = "pydantic_ai.request", "pydantic_ai.call"
 MOST_OUTPUT: Final = 8_192
 """Tokens of an answer for which money is held where the settings have no `max_tokens`; they are then sent."""
-MOST_ATTEMPTS: Final = 5
-"""Attempts of an operation whose failure may go away; the pauses are 1, 2, 4 and 8 seconds."""
 _DENIED: Final = ("rejected", "expired")
 Place = tuple[str, str, str, tuple[int, ...], str]
 Body = Callable[[], Awaitable[Any]]
@@ -107,7 +104,15 @@ async def _call(agent: str, operation: str, context: StepContext, arguments: Any
 async def _done(context: StepContext) -> dict[str, Any]:
     """Return the result of an operation; one whose code another process has is asked for again there."""
     body = _bodies.get((context.tenant, context.saga, context.node, context.iteration, context.item))
-    return {"missing": True} if body is None else {"done": await body()}
+    try:
+        return {"missing": True} if body is None else {"done": await body()}
+    except UserError as error:
+        raise _defect(error) from error
+
+
+def _defect(error: UserError) -> StepFailure:
+    """Return the failure of what pydantic-ai calls a mistake of the developer: it parks the saga."""
+    return StepFailure(TOOL_DEFECT, f"{type(error).__name__}: {error}")
 
 
 def add_tools(registry: Registry) -> None:
@@ -115,6 +120,7 @@ def add_tools(registry: Registry) -> None:
     if REQUEST not in registry:
         tool(REQUEST, effect=PURE, timeout="5m", cost_usd="0.000001", registry=registry)(_request)
         tool(CALL, timeout="5m", registry=registry)(_call)
+    IN_MEMORY.update(TOOLS)
 
 
 class _Operation(BoundDurableOperation[Any, Any, Any]):
@@ -146,30 +152,22 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
         return of.result_codec.load(payload)
 
     async def _step(self, context: WorkflowContext, name: str, params: Any, body: Body) -> Any:
-        """Return the payload of a step of a function. A failure that may go away is tried again."""
-        of, key, attempt = self._operation.operation_id, "", 1
+        """Return the payload of a step of a function."""
+        of, key = self._operation.operation_id, ""
         if isinstance(of, ToolsetCallToolId) and context.is_tool(function := _function_of(params)):
             return await self._tool(context, function, name, params.tool_args)
         while True:
             with _named_by_run():
                 if isinstance(of, ModelRequestId):
-                    step = context.step(REQUEST, self._agent, of.model_name, name=name, retry=1)
+                    step = context.step(REQUEST, self._agent, of.model_name, name=name)
                 else:
                     given = to_jsonable_python(getattr(params, "tool_args", None), fallback=str)
-                    step = context.step(CALL, self._agent, name, arguments=given, name=name, retry=1)
+                    step = context.step(CALL, self._agent, name, arguments=given, name=name)
             place = context.place(step.item)
             key = key or _digest(place)
             _bodies[place] = _keyed(body, key)
             try:
                 outcome = await step
-            except StepFailure as failure:
-                if (failure.kind or class_of(failure.code)) not in RETRYABLE or attempt == MOST_ATTEMPTS:
-                    raise
-                with _named_by_run():
-                    pause = context.sleep(2 ** (attempt - 1), name="pause")
-                await pause
-                attempt += 1
-                continue
             finally:
                 _bodies.pop(place, None)
             if "done" in outcome:
@@ -299,7 +297,9 @@ async def _paid(operation: DurableOperation[Any, Any, Any], params: Any) -> Any:
     of, settings = operation.operation_id, params.model_settings or {}
     assert isinstance(of, ModelRequestId), "nothing else is paid"
     output = settings.get("max_tokens") or MOST_OUTPUT
-    asked = HoldRequest(model=of.model_name, size=_size(params), output=output)
+    provider = getattr(params.run_context.model, "system", "")
+    model = f"{provider}/{of.model_name}" if provider else of.model_name
+    asked = HoldRequest(model=model, size=_size(params), output=output)
     held = await CURRENT.get().hold_request(asked)
     try:
         settings = {**settings, "max_tokens": held.output}
@@ -438,6 +438,9 @@ class BatonDurability(BaseDurabilityCapability[Any]):
                 return await super().wrap_run(ctx, handler=handler)
         finally:
             _path.reset(token)
+
+    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
+        raise _defect(error) if isinstance(error, UserError) and self.in_durable_context else error
 
     async def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]

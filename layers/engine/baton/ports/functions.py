@@ -46,7 +46,7 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `item` is its name in the log and `label` in words. `digest` is the same for the same request.
     `attempts` and `timeout_ms` of a step: 0 for those of the tool. `answers`: NAME/KEY of the signal whose
-    sender gets the arguments as the answer.
+    sender gets the arguments as the answer. `in_memory`: see `AskedOperation`.
     """
 
     item: str
@@ -58,6 +58,7 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     timeout_ms: int = 0
     answers: str = ""
+    in_memory: bool = False
 
 
 class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):

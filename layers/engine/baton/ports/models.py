@@ -143,7 +143,10 @@ class Models(Protocol):
         ...
 
     def price(self, model: str) -> Price | None:
-        """Return the price of a token of this model; None if no price is known."""
+        """Return the price of a token of this model; None if no price is known.
+
+        `PROVIDER/MODEL` may name a provider without a profile.
+        """
         ...
 
 

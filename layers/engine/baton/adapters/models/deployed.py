@@ -177,7 +177,12 @@ class DeployedModels:
 
             self._prices = Prices.packaged() if self._make_prices is None else self._make_prices()
         profile, name = self._profiles.of(model)
-        return self._prices.of(profile, name, self._clock.now())
+        now = self._clock.now()
+        found = self._prices.of(profile, name, now)
+        provider, _, rest = name.partition("/")
+        if found is None and rest:  # of a program that asks its provider itself
+            return self._prices.of(Profile(provider, "", ""), rest, now)
+        return found
 
     async def aclose(self) -> None:
         """Close this event loop's connections. A process that lives no longer than its loop need not."""

@@ -25,7 +25,7 @@ from baton.core.decide.unknown_outcomes import (
 from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
-from baton.core.graph.graph import INPUT, Cap, Node
+from baton.core.graph.graph import INPUT, Cap, FunctionParts, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
@@ -377,6 +377,11 @@ class DecisionBuilder(Struct):
         if known is None or (progress := known.progress(call)) is None:
             raise LackingError(functions=(call,))
         return progress
+
+    def function(self, at: Activation) -> FunctionParts:
+        parts = self.program.nodes[at.place.node].function
+        assert parts is not None, "nothing else has operations"
+        return parts
 
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.bounds.money

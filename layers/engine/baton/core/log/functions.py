@@ -24,7 +24,8 @@ class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     `item` names it in its slot, `label` in words if that is another text. `tool`: a step of this tool, with
     the arguments `given`. `node`: any other operation, as the fields of a node of a graph.
     `digest` is the same for the same request. `attempts` and `timeout_ms` of a step: 0 for those of the tool.
-    `answers`: NAME/KEY of the signal whose sender gets `given` as the answer.
+    `answers`: NAME/KEY of the signal whose sender gets `given` as the answer. `in_memory`: its code is what
+    the function in memory has, so that a worker begins it with the function alone.
     """
 
     item: str
@@ -36,6 +37,7 @@ class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     attempts: int = 0
     timeout_ms: int = 0
     answers: str = ""
+    in_memory: bool = False
 
 
 class Heard(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

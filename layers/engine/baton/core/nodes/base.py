@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
 
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import FunctionParts, Node
 from baton.core.log import events as ev
 from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
@@ -223,6 +223,9 @@ class NodeContext(Protocol):
 
     def ran(self, call: FunctionCall) -> FunctionProgress:
         """Return how far a function has run with the results of the call."""
+
+    def function(self, at: Activation) -> FunctionParts:
+        """Return the function that has asked for an item."""
 
     def may_spend(self, at: Activation) -> bool:
         """Return true if the money suffices for the node now. If not, the node is asked again when it may."""

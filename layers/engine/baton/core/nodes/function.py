@@ -6,7 +6,7 @@ core/log/functions.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import convert
@@ -65,8 +65,10 @@ class FunctionKind(TaskKind):
         """Return the arguments of an operation."""
         work = context.state.open[at.place.owner]
         assert isinstance(work, RunningFunction), "nothing else has operations"
-        given = work.asked[at.place.item].given
-        return {} if given is None else context.content(at, given)
+        asked = work.asked[at.place.item]
+        if asked.in_memory:
+            context.ran(_call(context.function(at), at.place.owner, work, context))
+        return {} if asked.given is None else context.content(at, asked.given)
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
         if not isinstance(work, RunningFunction):
@@ -85,17 +87,7 @@ class FunctionKind(TaskKind):
             )
             for item, failure in work.ended.items()
         ]
-        call = FunctionCall(
-            name=parts.name,
-            slot=at.slot,
-            branch=context.state.lineage.branch,
-            version=context.state.version,
-            now=context.now,
-            work=work,
-            results=tuple(results),
-            calls=parts.calls,
-        )
-        progress, heard = context.ran(call), tuple(work.ended)
+        progress, heard = context.ran(_call(parts, at.slot, work, context, results)), tuple(work.ended)
         if progress.failure is not None:
             return Failed(replace(progress.failure, node=at.node.name), is_attempt=True)
         if progress.output is not None:
@@ -129,6 +121,26 @@ class FunctionKind(TaskKind):
             return "", ""
         names = ", ".join(f"`{one.label or one.item}`" for one in event.operations)
         return "", f"it asks for {names}" if names else "it waits for others"
+
+
+def _call(
+    parts: FunctionParts,
+    slot: str,
+    work: RunningFunction,
+    context: NodeContext,
+    results: Sequence[Heard] = (),
+) -> FunctionCall:
+    """Return the call of a function with these results; without any it only has to be in memory."""
+    return FunctionCall(
+        name=parts.name,
+        slot=slot,
+        branch=context.state.lineage.branch,
+        version=context.state.version,
+        now=context.now,
+        work=work,
+        results=tuple(results),
+        calls=parts.calls,
+    )
 
 
 def _parts(node: Node) -> FunctionParts:

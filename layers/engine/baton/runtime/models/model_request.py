@@ -412,7 +412,9 @@ async def hold(models: Models | None, ledger: Ledger, one: AttemptInput, asked: 
     if not (step.costs or (one.spec is not None and one.spec.cost)):
         text = "declares no `cost_usd`, so that no worker looks for the money of one that died"
         raise StepFailure(TOOL_DEFECT, f'`{step.node.tool}` {text}; write `@tool(…, cost_usd="0.000001")`')
-    price = models.price(asked.model) if asked.model and models is not None else None
+    price = None
+    if asked.model and models is not None:
+        price = models.price(asked.model) or models.price(asked.model.partition("/")[2] or asked.model)
     if asked.model and price is None:
         raise _without_price(asked.model)
     tokens = tuple[int, ...]()

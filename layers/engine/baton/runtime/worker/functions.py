@@ -228,6 +228,8 @@ class _Memory:
         if self.made and (made := self.made.get(_key(call))) is not None:
             return made
         live = self.live.get(call.slot)
+        if live is not None and call.work.heard and not call.results and live.branch == call.branch:
+            return FunctionProgress(at=call.now)  # it only has to be in memory
         if live is None or not live.continues(call) or _is_segment_due(call):
             return None
         at = live.at(call)
@@ -281,6 +283,7 @@ def _operation(asked: OperationRequest, given: Value | None) -> AskedOperation:
         attempts=asked.attempts,
         timeout_ms=asked.timeout_ms,
         answers=asked.answers,
+        in_memory=asked.in_memory,
     )
 
 

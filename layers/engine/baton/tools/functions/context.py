@@ -52,6 +52,8 @@ MOST_PUBLISHED, MOST_PUBLISHED_BYTES = 16, 4_096
 """Most names that a function publishes, and most bytes of them and their values."""
 MOST_ANSWER_BYTES = 65_536
 """Most bytes of the answer to an update."""
+IN_MEMORY: set[str] = set()
+"""Tools of adapters whose code is what the function in memory has given them."""
 MOST_OPEN = 1_000
 """Most operations of a function that are open at a time."""
 
@@ -200,6 +202,7 @@ class WorkflowContext:
                 arguments=given,
                 attempts=_attempts(retry),
                 timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
+                in_memory=found.spec.name in IN_MEMORY,
             ),
             partial(_typed, found),
         )
