@@ -508,7 +508,8 @@ class BatonChatModel(BaseChatModel):
         """Ask the model, with money held before and counted after it. Raises what the request raises."""
         name = self.priced_as
         if name is None:
-            name = str(getattr(self.model, "model_name", "") or getattr(self.model, "model", ""))
+            names = (getattr(self.model, one, "") for one in ("model_name", "model", "model_id"))
+            name = next((one for one in names if one and isinstance(one, str)), "")
         if not name:
             return await self.model.ainvoke(messages, stop=stop, **settings)
         most = settings.get("max_tokens") or getattr(self.model, "max_tokens", None) or MOST_OUTPUT
