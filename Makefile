@@ -180,7 +180,7 @@ COMPILE := $(BIN)/uv pip compile --quiet pyproject.toml -c constraints.txt --pyt
 pins: install-dev  ## write the layers' versions anew, after a change of constraints.txt
 	@{ echo "# What the engine layer ships. Made by: make $@"; $(COMPILE); } >$(PINS).new && mv $(PINS).new $(PINS)
 	@{ echo "# What an application with all extras ships besides. Made by: make $@"; \
-		$(COMPILE) --extra cel --extra models --extra openai-agents --extra pydantic-ai --extra python | grep -vxFf $(PINS); } >$(EXTRA_PINS).new && mv $(EXTRA_PINS).new $(EXTRA_PINS)
+		$(COMPILE) --extra cel --extra langgraph --extra models --extra openai-agents --extra pydantic-ai --extra python | grep -vxFf $(PINS); } >$(EXTRA_PINS).new && mv $(EXTRA_PINS).new $(EXTRA_PINS)
 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.

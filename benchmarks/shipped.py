@@ -56,6 +56,12 @@ def packages() -> tuple[Distribution, ...]:
     return tuple(found)
 
 
+def _link(source: Path, target: Path) -> None:
+    """Link a file or a folder; one that several packages share is whole already."""
+    if not target.exists():
+        target.symlink_to(source)
+
+
 @contextmanager
 def folder() -> Iterator[Path]:
     """A folder with the layer's packages and the engine's rooms that are shipped.
@@ -69,7 +75,7 @@ def folder() -> Iterator[Path]:
                 file.parts[0] for file in package.files or () if file.parts[0] not in {"..", "__pycache__"}
             }
             for top in tops:
-                (target / top).symlink_to(Path(str(package.locate_file(top))).resolve())
+                _link(Path(str(package.locate_file(top))).resolve(), target / top)
         engine = ROOT / "layers/engine/baton"
         shutil.copytree(
             engine,

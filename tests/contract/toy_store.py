@@ -11,6 +11,7 @@ from typing import Any
 
 from baton.core.failures.breakers import Breaker
 from baton.ports import (
+    CheckpointRow,
     Definition,
     Effect,
     SagaRef,
@@ -77,6 +78,31 @@ class ToyEffects:
         return self._kept.get("effect", tenant, key, Effect)
 
 
+class ToyCheckpoints:
+    """`Checkpoints`."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def put(self, tenant: str, thread: str, row: CheckpointRow, *, is_new: bool = False) -> bool:
+        with self._kept.alone():
+            there = self.rows(tenant, thread, row.key, row.key)
+            if not (is_new and there):
+                self._kept.put("checkpoint", f"{tenant}\0{thread}", row.key, row)
+            return not (is_new and there)
+
+    def rows(
+        self, tenant: str, thread: str, first: str, last: str, limit: int | None = None
+    ) -> Sequence[CheckpointRow]:
+        found = self._kept.between("checkpoint", f"{tenant}\0{thread}", first, last, CheckpointRow)
+        return [row for row in reversed([*found]) if row.data or row.ref][:limit]
+
+    def delete(self, tenant: str, thread: str, keys: Sequence[str], now: int) -> None:
+        with self._kept.alone():
+            for key in keys:
+                self._kept.put("checkpoint", f"{tenant}\0{thread}", key, CheckpointRow(key=key))
+
+
 class ToyRates:
     """`Rates`."""
 
@@ -121,6 +147,7 @@ class ToyStore:
         self.log = self.inbox = ToyLog(self.kept)
         self.definitions = ToyDefinitions(self.kept)
         self.effects = ToyEffects(self.kept)
+        self.checkpoints = ToyCheckpoints(self.kept)
         self.rates = ToyRates(self.kept)
         self.breakers = ToyBreakers(self.kept)
         self.budgets = ToyBudgets(self.kept)

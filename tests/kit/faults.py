@@ -14,6 +14,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Blobs": ("put", "get"),
     "Breakers": ("write_breaker", "all read_breaker"),
     "Budgets": ("draw expire move tell_rule write_rule", "read read_rule ruled"),
+    "Checkpoints": ("delete put", "rows"),
     "DeadLetters": ("send", ""),
     "DeadQueue": ("delete", "count receive"),
     "Definitions": ("put", "get names versions"),

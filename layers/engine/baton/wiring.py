@@ -26,7 +26,7 @@ from baton.adapters.ses_mailer import SesMailer
 from baton.core import deployment
 from baton.core.effects.toolspec import Grants, ToolSpec
 from baton.core.limits import Limits
-from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
+from baton.ports import Notices, Performer, Rates, StepContext, StepFailure, ThreadStore
 from baton.ports.outside import HttpClient
 from baton.runtime.invocation.context import Threads
 
@@ -51,6 +51,7 @@ __all__ = [
     "make_signer",
     "make_worker",
     "models_without_price",
+    "thread_store",
 ]
 
 
@@ -340,6 +341,13 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
         return _credentials(aws, config.console_secrets, "CONSOLE", of="the console's")
 
     return engine, config, engine.store.rates, issuer, later(cache(credentials))
+
+
+def thread_store(table: str, bucket: str, tenant: str) -> ThreadStore:
+    """Return a tenant's threads of graphs, for a program that is no function of the deployment."""
+    aws = Aws()
+    store = DynamoStore(aws.dynamodb, table)
+    return ThreadStore(tenant, store.checkpoints, S3Blobs(aws.s3, bucket), SystemClock(), Threads())
 
 
 def make_relay() -> Relay:

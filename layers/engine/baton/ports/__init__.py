@@ -66,20 +66,22 @@ from baton.ports.process import (
     Sandbox,
     StepContext,
     StepFailure,
+    ThreadStore,
     UnitLog,
     Watch,
     tenant_of,
 )
-from baton.ports.records import Definition, Definitions, Effect, Effects, Rates
+from baton.ports.records import CheckpointRow, Checkpoints, Definition, Definitions, Effect, Effects, Rates
 from baton.ports.store import Store
 
 __all__ = [
     "LANES", "PARKED", "SWEEP", "TIMER", "UNKNOWN", "WORK", "Account", "Appended", "Blobs", "Blocked",
-    "BudgetAnswer", "Budgets", "Builds", "CallJournal", "Clock", "CodeBuild", "DeadLetters", "DeadMessageCause", "Definition",
-    "Definitions", "DeployedBuilds", "Drawn", "Due", "Effect", "Effects", "Entropy", "Head", "HeldMoney", "Hold",
-    "HoldRequest", "Inbox", "Incident", "Incidents", "Invoker",
-    "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom", "NoticeRecord", "Notices",
-    "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions", "Queue", "Rates", "Record",
-    "Release", "Report", "Reservation", "ReservationChange", "SagaRef", "Sandbox", "Spot", "StepContext",
-    "StepFailure", "Store", "StoreLimits", "Sums", "Telling", "UnitLog", "Wake", "Watch", "tenant_of",
+    "BudgetAnswer", "Budgets", "Builds", "CallJournal", "CheckpointRow", "Checkpoints", "Clock",
+    "CodeBuild", "DeadLetters", "DeadMessageCause", "Definition", "Definitions", "DeployedBuilds", "Drawn",
+    "Due", "Effect", "Effects", "Entropy", "Head", "HeldMoney", "Hold", "HoldRequest", "Inbox", "Incident",
+    "Incidents", "Invoker", "Listed", "Live", "LiveTexts", "Log", "Message", "Meter", "NoRoom",
+    "NoticeRecord", "Notices", "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions",
+    "Queue", "Rates", "Record", "Release", "Report", "Reservation", "ReservationChange", "SagaRef",
+    "Sandbox", "Spot", "StepContext", "StepFailure", "Store", "StoreLimits", "Sums", "Telling",
+    "ThreadStore", "UnitLog", "Wake", "Watch", "tenant_of",
 ]  # fmt: skip

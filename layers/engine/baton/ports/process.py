@@ -15,7 +15,8 @@ from baton.core.conditions.model import SandboxAnswer, SandboxQuestion
 from baton.core.effects.rows import MAX_PER_STEP, Row, check_row
 from baton.core.models.usage import Price, Usage, is_credible, most_used, usage_cost
 from baton.core.money import MICRO, Assumed, amount_of, micro_dollars
-from baton.ports.log import SagaRef
+from baton.ports.log import Blobs, SagaRef
+from baton.ports.records import Checkpoints
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -187,6 +188,16 @@ class CallJournal(Protocol):
     def hold_sync(self, asked: HoldRequest) -> HeldMoney: ...
 
 
+class ThreadStore(NamedTuple):
+    """A tenant's threads of graphs: their rows, and the blobs of large ones. `call` runs calls of ports."""
+
+    tenant: str
+    checkpoints: Checkpoints
+    blobs: Blobs
+    clock: Clock
+    call: Offload
+
+
 class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """Context of the step that a tool is run for."""
 
@@ -213,6 +224,7 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     """Full address of that route, if the deployment knows its own."""
     units: Callable[[], UnitLog] | None = None
     journal: CallJournal | None = None
+    threads: Callable[[], ThreadStore] | None = None
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Report money that this attempt has cost, such as a model's answer; several reports add up.

@@ -123,3 +123,32 @@ class Effects(Protocol):
     def read(self, tenant: str, key: str) -> Effect | None:
         """Read an effect, strongly consistent. Return None if none is stored."""
         ...
+
+
+class CheckpointRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Row of a thread of an agent: `data`, or the blob `ref` that has it. The store may delete it after
+    `expires`; 0: never.
+    """
+
+    key: str
+    data: bytes = b""
+    ref: str = ""
+    expires: int = 0
+
+
+class Checkpoints(Protocol):
+    """Rows of threads, by tenant, thread and key. Each write is one write of one item."""
+
+    def put(self, tenant: str, thread: str, row: CheckpointRow, *, is_new: bool = False) -> bool:
+        """Write a row, in place of one with its key. `is_new`: if there is one, return false."""
+        ...
+
+    def rows(
+        self, tenant: str, thread: str, first: str, last: str, limit: int | None = None
+    ) -> Sequence[CheckpointRow]:
+        """Return the rows with keys from `first` to `last`, the greatest first; strongly consistent."""
+        ...
+
+    def delete(self, tenant: str, thread: str, keys: Sequence[str], now: int) -> None:
+        """Delete the data of these rows: from now on they count as absent."""
+        ...

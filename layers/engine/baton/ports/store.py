@@ -12,7 +12,7 @@ from baton.ports.budgets import Budgets
 from baton.ports.log import Inbox, Live, Log, StoreLimits
 from baton.ports.outside import Entities
 from baton.ports.people import NoticeRecord, Questions
-from baton.ports.records import Definitions, Effects, Rates
+from baton.ports.records import Checkpoints, Definitions, Effects, Rates
 
 if TYPE_CHECKING:
     from baton.ports.operators import Breakers, Letters
@@ -85,6 +85,11 @@ class Store(Protocol):
     @property
     def entities(self) -> Entities:
         """Versioned JSON of the standard tools."""
+        ...
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Threads of agents of other frameworks."""
         ...
 
     @property

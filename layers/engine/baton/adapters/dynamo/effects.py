@@ -1,4 +1,4 @@
-"""Effects that happen once, and versioned entities, on DynamoDB."""
+"""Effects that happen once, versioned entities, and threads of agents, on DynamoDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from baton.adapters.dynamo.table import TablePort
 from baton.errors import CorruptLog
 from baton.ports.log import pack, unpack
 from baton.ports.outside import KEYS_KEPT, Entity, Written
-from baton.ports.records import FREED, Effect
+from baton.ports.records import FREED, CheckpointRow, Effect
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef
@@ -203,3 +203,51 @@ def _before(item: Any) -> Entity | None:
     if "B" not in item["was"]:
         return Entity(version=0, data=None)
     return Entity(version=int(item["ver"]["N"]) - 1, data=msgspec.json.decode(unpack(item["was"]["B"])))
+
+
+_IS_EMPTY = "attribute_not_exists(#d) AND attribute_not_exists(#ref)"
+_IS_FULL = "attribute_exists(#d) OR attribute_exists(#ref)"
+_BETWEEN = "#pk = :pk AND #sk BETWEEN :first AND :last"
+
+
+class DynamoCheckpoints(TablePort):
+    """`Checkpoints` in one table."""
+
+    def put(self, tenant: str, thread: str, row: CheckpointRow, *, is_new: bool = False) -> bool:
+        item: Item = items.key(items.thread_pk(tenant, thread), row.key)
+        if row.data:
+            item["d"] = {"B": pack(row.data, _BESIDES, ITEM_BYTES)}
+        if row.ref:
+            item["ref"] = text_attribute(row.ref)
+        if row.expires:
+            item["ttl"] = items.ttl(row.expires)
+        try:
+            self._put(item, _IS_EMPTY if is_new else "")
+        except ConditionFailed:
+            return False
+        return True
+
+    def rows(
+        self, tenant: str, thread: str, first: str, last: str, limit: int | None = None
+    ) -> Sequence[CheckpointRow]:
+        values: Item = {
+            ":pk": text_attribute(items.thread_pk(tenant, thread)),
+            ":first": text_attribute(first),
+            ":last": text_attribute(last),
+        }
+        options: dict[str, Any] = {"ConsistentRead": True, "ScanIndexForward": False}
+        found = self._query(_BETWEEN, values, limit, FilterExpression=_IS_FULL, **options)
+        return [_checkpoint_row(item) for item in found]
+
+    def delete(self, tenant: str, thread: str, keys: Sequence[str], now: int) -> None:
+        for key in keys:
+            self._put({**items.key(items.thread_pk(tenant, thread), key), "ttl": items.ttl(now)})
+
+
+def _checkpoint_row(item: StoredItem) -> CheckpointRow:
+    return CheckpointRow(
+        key=item["sk"]["S"],
+        data=unpack(item["d"]["B"]) if "d" in item else b"",
+        ref=item["ref"]["S"] if "ref" in item else "",
+        expires=int(item["ttl"]["N"]) * 1_000 if "ttl" in item else 0,
+    )

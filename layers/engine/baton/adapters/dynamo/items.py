@@ -256,6 +256,11 @@ def incidents_of_pk(tenant: str, saga: str) -> str:
     return f"T#{tenant}#INCIDENTS#OF#{saga}"
 
 
+def thread_pk(tenant: str, thread: str) -> str:
+    """Return the partition of a thread."""
+    return f"T#{tenant}#THREAD#{thread}"
+
+
 def entity_pk(tenant: str, type: str) -> str:
     """Return the partition key of a tenant's entities of a type, the id as sort key."""
     return f"T#{tenant}#ENTITY#{type}"

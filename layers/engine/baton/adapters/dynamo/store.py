@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.definitions import DynamoDefinitions, DynamoRates
-from baton.adapters.dynamo.effects import DynamoEffects, DynamoEntities
+from baton.adapters.dynamo.effects import DynamoCheckpoints, DynamoEffects, DynamoEntities
 from baton.adapters.dynamo.log import DynamoInbox, DynamoLive, DynamoLog
 from baton.adapters.dynamo.people import DynamoNoticeRecord, DynamoQuestions
 
@@ -41,6 +41,7 @@ class DynamoStore:
         self.notice_record = DynamoNoticeRecord(client, table)
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
+        self.checkpoints = DynamoCheckpoints(client, table)
         self.live = DynamoLive(client, table, self.log.table_of)
 
     @cached_property

@@ -19,6 +19,7 @@ from baton.errors import CorruptLog
 from baton.ports import (
     Account,
     BudgetAnswer,
+    CheckpointRow,
     Clock,
     Definition,
     Drawn,
@@ -225,6 +226,36 @@ class MemoryRates:
             return before
 
 
+class MemoryCheckpoints:
+    """`Checkpoints` in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.stored: dict[tuple[str, str, str], CheckpointRow] = {}
+
+    def put(self, tenant: str, thread: str, row: CheckpointRow, *, is_new: bool = False) -> bool:
+        with self._lock:
+            place = tenant, thread, row.key
+            if is_new and place in self.stored:
+                return False
+            self.stored[place] = row
+            return True
+
+    def rows(
+        self, tenant: str, thread: str, first: str, last: str, limit: int | None = None
+    ) -> Sequence[CheckpointRow]:
+        with self._lock:
+            found = sorted(
+                (key, row) for (of, its, key), row in self.stored.items() if (of, its) == (tenant, thread)
+            )
+        return [row for key, row in reversed(found) if first <= key <= last][:limit]
+
+    def delete(self, tenant: str, thread: str, keys: Sequence[str], now: int) -> None:
+        with self._lock:
+            for key in keys:
+                self.stored.pop((tenant, thread, key), None)
+
+
 class MemoryEffects:
     """Effects by tenant and key; one lock makes every call atomic. `stored` is public, for tests."""
 
@@ -409,6 +440,7 @@ class MemoryStore:
         self.inbox = MemoryInbox(self.log)
         self.definitions = MemoryDefinitions()
         self.effects = MemoryEffects()
+        self.checkpoints = MemoryCheckpoints()
         self.budgets = MemoryBudgets()
         self.rates = MemoryRates()
         self.breakers = MemoryBreakers()

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from baton.core.limits import Limits
 from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
 from baton.errors import PoisonMessage, StoreUnavailable, Throttled
-from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store
+from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store, ThreadStore
 
 T = TypeVar("T")
 
@@ -208,6 +208,10 @@ class InvocationContext(Struct, frozen=True):
     def log(self) -> Log:
         """The log of its store."""
         return self.store.log
+
+    def threads(self, tenant: str) -> ThreadStore:
+        """Return a tenant's threads of graphs."""
+        return ThreadStore(tenant, self.store.checkpoints, self.blobs, self.clock, self.call)
 
 
 def answer(failed: Sequence[str]) -> Mapping[str, object]:

@@ -694,4 +694,5 @@ class Steps:
             callback_token=one.token,
             callback_url=f"{self._api_url}/callbacks/{one.token}" if self._api_url and one.token else "",
             units=None if one.journal is None else partial(one.journal, one, self._make_ledger),
+            threads=partial(self._context_of.threads, state.origin.tenant),
         )

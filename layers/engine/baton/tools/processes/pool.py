@@ -202,7 +202,7 @@ class Helpers:
         return json.dumps(request).encode()
 
 
-_NOT_TOLD = ("rows", "spent", "usage", "blocked", "units", "journal")
+_NOT_TOLD = ("rows", "spent", "usage", "blocked", "units", "journal", "threads")
 """Fields of a context that come back, or belong to the loop."""
 
 
