@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.models.dialects import DIALECTS
 from baton.adapters.models.profiles import Profiles
-from baton.adapters.models.requests import DIALECTS, body_of
+from baton.adapters.models.requests import body_of
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ToolOffer
 from examples.services.dialects import frame

@@ -19,8 +19,8 @@ import httpx2
 import openai
 
 from baton.adapters.models.answers import AnswerCollector, error_in, parts_of, redact_credential, words_of
+from baton.adapters.models.dialects import DIALECTS, Adaptation, adaptation_for
 from baton.adapters.models.profiles import BEDROCK, Profile
-from baton.adapters.models.requests import DIALECTS, Adaptation, adaptation_for
 from baton.core.failures import quoted
 from baton.core.failures.evidence import evidence_of
 from baton.core.failures.names import code_of_status
