@@ -1,4 +1,4 @@
-"""Dialects: the forms in which providers are asked and answer, and the other forms for those that refuse one. Pure.
+"""Dialects: the forms in which providers are asked and answer, and other forms for who refuses one. Pure.
 
 Anthropic's Messages and Bedrock's Converse are dialects of chat completions: a request is translated into
 theirs, and each part of their answers into one of its, so that there is one reader of answers.
@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from baton.adapters.models.answers import DONE, LIMITS
+from baton.ports import StepFailure
 
 NEW_LIMIT, OLD_LIMIT = LIMITS
 _SCHEMA_WORDS: Final = "Answer with JSON that matches this JSON Schema, and with no other text: {schema}"
@@ -135,8 +136,16 @@ class _Result(NamedTuple):
     text: str
 
 
-_Block = str | _Call | _Result | dict[str, Any]
-"""Text, a call, the result of one, or a piece of thinking as its provider has written it."""
+class _Medium(NamedTuple):
+    """An image, or a PDF with its name: in base64, or of an address that has no type."""
+
+    name: str
+    type: str
+    data: str
+
+
+_Block = str | _Call | _Result | _Medium | dict[str, Any]
+"""Text, a call, the result of one, an image or a file, or thinking as its provider has written it."""
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[_Block]]]:
@@ -157,11 +166,25 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[_Block]:
         yield _Result(message["tool_call_id"], content)
         return
     yield from message.get("reasoning_details") or ()
-    if content:
+    if isinstance(content, list):
+        yield from map(_of_part, content)
+    elif content:
         yield content
     for call in message.get("tool_calls") or ():
         said = call["function"]
         yield _Call(call["id"], said["name"], json.loads(said["arguments"] or "{}"))
+
+
+def _of_part(part: Mapping[str, Any]) -> _Block:
+    match part:
+        case {"type": "image_url", "image_url": {"url": url}}:
+            name = ""
+        case {"file": {"filename": name, "file_data": url}}:
+            pass
+        case _:
+            return str(part["text"])
+    head, _, data = url.partition(";base64,")
+    return _Medium(name, head.removeprefix("data:"), data) if data else _Medium(name, "", url)
 
 
 def _instructions(chat: Mapping[str, Any]) -> list[str]:
@@ -233,6 +256,15 @@ class Anthropic:
                 return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.arguments}
             case _Result():
                 return {"type": "tool_result", "tool_use_id": block.id, "content": block.text}
+            case _Medium(name, type_, data):
+                source = {"type": "base64", "media_type": type_, "data": data}
+                if not type_:
+                    source = {"type": "url", "url": data}
+                return (
+                    {"type": "document", "source": source, "title": name}
+                    if name
+                    else {"type": "image", "source": source}
+                )
             case _:
                 return {name: value for name, value in block.items() if name != "index"}
 
@@ -264,6 +296,14 @@ class Anthropic:
                 yield DONE
             case _ if "choices" in part or "message" in part:  # of what stands before it
                 yield part
+
+
+def _document_name(name: str) -> str:
+    """Return a name in the letters that Bedrock takes."""
+    return (
+        " ".join("".join(c if c.isascii() and c.isalnum() else " -"[c in "-._"] for c in name).split())[:200]
+        or "file"
+    )
 
 
 class Bedrock:
@@ -315,6 +355,15 @@ class Bedrock:
                 return {"toolUse": {"toolUseId": block.id, "name": block.name, "input": block.arguments}}
             case _Result():
                 return {"toolResult": {"toolUseId": block.id, "content": [{"text": block.text or "-"}]}}
+            case _Medium(_, ""):
+                raise StepFailure(
+                    "validation_failed",
+                    "Amazon Bedrock takes an image by its content, and the prompt has its address: give it in base64",
+                    unsent=True,
+                )
+            case _Medium(name, type_, data):
+                said = {"format": type_.partition("/")[2], "source": {"bytes": data}}
+                return {"document": {"name": _document_name(name), **said}} if name else {"image": said}
             case {"redactedContent": data}:
                 return {"reasoningContent": {"redactedContent": data}}
             case _:

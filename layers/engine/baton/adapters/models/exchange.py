@@ -214,6 +214,7 @@ class Exchange:
                 refused = failure.status in _NO_FORM and not failure.happened
                 other = adaptation_for(failure.message, body) if refused else None
                 if other is None or other in learned:
+                    failure.message += _media_hint(failure, chat)
                     raise
             learned.append(other)
             body, key = other.change(body), f"{key}/{len(learned)}" if key else ""
@@ -314,6 +315,18 @@ class Exchange:
                 ),
             )
         return self._clients[profile.name]
+
+
+_MEDIA: Final = re.compile("image|vision|multi-?modal|document|file|pdf|content", re.IGNORECASE)
+_CLIENT: Final = range(400, 500)
+
+
+def _media_hint(failure: StepFailure, chat: Mapping[str, Any]) -> str:
+    """Return what the author can change about a refusal, where the prompt has an image or a file."""
+    has_media = any(isinstance(one.get("content"), list) for one in chat["messages"])
+    if not has_media or failure.status not in _CLIENT or not _MEDIA.search(failure.message):
+        return ""
+    return " (the prompt has an image or a file: ask a model, and a provider, that take it)"
 
 
 def _headers(profile: Profile, credential: str, key: str) -> dict[str, Any]:

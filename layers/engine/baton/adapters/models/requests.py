@@ -225,8 +225,12 @@ def _items(message: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
             "output": message["content"],
         }
         return
-    if message["content"] is not None:
-        yield {"role": message["role"], "content": message["content"]}
+    content = message["content"]
+    if content is not None:
+        yield {
+            "role": message["role"],
+            "content": [_input(one) for one in content] if isinstance(content, list) else content,
+        }
     for call in message.get("tool_calls") or ():
         said = call["function"]
         yield {
@@ -235,6 +239,17 @@ def _items(message: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
             "name": said["name"],
             "arguments": said["arguments"],
         }
+
+
+def _input(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a message as one of the responses API."""
+    match part:
+        case {"image_url": {"url": url}}:
+            return {"type": "input_image", "image_url": url}
+        case {"file": file}:
+            return {"type": "input_file", **file}
+        case _:
+            return {"type": "input_text", "text": part["text"]}
 
 
 def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:

@@ -357,8 +357,8 @@ class ModelAttempt:
             if counted >= size:
                 raise
             raise halted.because(
-                f"the request has {size:,} bytes, and each is taken for a token of input, because no token is "
-                "shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
+                f"the request has {size:,} bytes, an image counted as 10,000, and each is taken for a token of input, "
+                "because no token is shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
 

@@ -50,6 +50,7 @@ from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 from baton.core.failures.policy import FIXED, PolicyChange, RetryChange
 from baton.core.graph.graph import NODE_NAME, CallbackTimes
+from baton.core.models.messages import FILE, IMAGE, STORED, check_media, has_media, is_part, part_of
 from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
 
 MOST_AT_ONCE, AT_ONCE = 256, 40
@@ -213,6 +214,34 @@ def _said(value: Any) -> Any:
     return value
 
 
+_PARTS = "write each part as `text: …`, `image: …` or `file: …`, and a file with its `name` if it has one"
+_OF_OTHERS = frozenset({"image", "file", "image_url", "input_image", "input_file", "document"})
+
+
+def _prompt(value: Any) -> Any:
+    """Refuse a prompt with an image or a file that is none, or that is not written as a part of a list."""
+    _said(value)
+    is_alone = isinstance(value, dict) and {*value} & {IMAGE, FILE} and is_part(value)
+    if is_alone:
+        raise refuse("an image or a file is a part of a list", _PARTS)
+    if not isinstance(value, list):
+        return value
+    if not has_media(value):
+        for number, part in enumerate(value, 1):
+            if isinstance(part, dict) and _OF_OTHERS & {*part, part.get("type")}:
+                raise refuse(f"part {number} is no part of a prompt", _PARTS)
+        return value
+    try:
+        for number, part in enumerate(value, 1):
+            said = part.get(IMAGE) or part.get(FILE) or ""
+            if said and "${" not in said and not said.startswith(STORED):
+                part_of(number, part)
+        check_media(value)
+    except ValueError as error:
+        raise refuse(str(error), _PARTS) from None
+    return value
+
+
 class Asking(Model):
     """Request to a model: the prompt, its limits and the models to fall back to."""
 
@@ -224,8 +253,11 @@ class Asking(Model):
     instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(
         default=None, description="Role of the model, and the rules that it has to keep."
     )
-    prompt: Annotated[Value, BeforeValidator(_said)] = Field(
-        description="Question to the model: text, or a value that the model gets as JSON."
+    prompt: Annotated[Value, BeforeValidator(_prompt)] = Field(
+        description=(
+            "Question to the model: text, a list of parts with images and files, or a value that the model "
+            "gets as JSON."
+        )
     )
     max_output: Annotated[int, between(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
