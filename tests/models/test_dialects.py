@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -128,6 +129,56 @@ def test_a_request_without_tools_is_marked_nowhere_and_says_its_schema_in_words(
     assert '"type": "integer"' in system["text"]
 
 
+STRICT = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "description": "How many."}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+NATIVE = {
+    "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": STRICT}}},
+    "bedrock": {
+        "outputConfig": {
+            "textFormat": {
+                "type": "json_schema",
+                "structure": {"jsonSchema": {"name": "answer", "schema": json.dumps(STRICT)}},
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("dialect", NATIVE)
+def test_a_strict_schema_is_a_rule_to_the_provider(dialect: str) -> None:
+    made = body(dialect, schema=STRICT)
+    assert made.items() >= NATIVE[dialect].items()
+    assert "integer" not in str(made["system"])
+    bounded = {**STRICT, "properties": {"n": {"type": "integer", "minimum": 1}}}
+    assert "minimum" in str(body(dialect, schema=bounded)["system"]), "a bound is a rule to OpenAI alone"
+
+
+REFUSED_SCHEMAS = [
+    ("anthropic", "output_config.format: Extra inputs are not permitted"),
+    ("anthropic", "'m' does not support output format."),
+    ("anthropic", "Schema is too complex for compilation."),
+    ("bedrock", "This model doesn't support the outputConfig.textFormat field."),
+]
+
+
+@pytest.mark.parametrize(("dialect", "said"), REFUSED_SCHEMAS)
+def test_a_schema_that_is_refused_as_a_rule_is_said_in_words(
+    dialect: str, said: str, provider: Served
+) -> None:
+    provider.script = lambda asked: Refusal(400, "x", said) if asked.n == 1 else Reply('{"n": 1}')
+    adapter = models(profile_of(dialect, provider.url))
+    request = a_request(schema=STRICT, messages=TALK, tools=(LOOK,), model="anthropic.m")
+    assert [answer.text for answer in ask(adapter, request, request)] == ['{"n": 1}'] * 2
+    assert len(provider.asked) == 3, "it is refused once"
+    for asked in provider.asked[1:]:
+        assert not NATIVE[dialect].keys() & asked.body.keys()
+        assert ['"additionalProperties"' in one["content"] for one in asked.messages[:2]] == [True, False]
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
 def test_a_conversation_goes_on_in_the_words_that_it_began_with(dialect: str) -> None:
     one, two = body(dialect, messages=TALK[:2]), body(dialect)
@@ -220,6 +271,45 @@ def test_thinking_comes_back_with_the_calls_that_it_has_led_to(dialect: str, pro
         one["block"] for one in provider.asked[-1].messages if one["role"] == "assistant" and "block" in one
     ]
     assert sent[:2] == BACK[dialect]
+
+
+WHOLE = {
+    "anthropic": {
+        "id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
+        ],
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    },
+    "bedrock": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}},
+                    {"text": "I look."},
+                    {"toolUse": {"toolUseId": "a", "name": "look", "input": {"at": 1}}},
+                ],
+            }
+        },
+        "stopReason": "tool_use",
+        "usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", WHOLE)
+def test_an_answer_that_comes_whole_is_like_one_of_a_stream(dialect: str, provider: Served) -> None:
+    raw = json.dumps(WHOLE[dialect]).encode()
+    provider.script = lambda asked: Reply(raw=raw, headers={"content-type": "application/json"})
+    (answer,) = ask(models(profile_of(dialect, provider.url)), a_request(tools=(LOOK,)))
+    assert (answer.finish, answer.text, answer.usage.input, answer.usage.output) == (CALLS, "I look.", 7, 5)
+    assert [(call.id, call.name, call.arguments) for call in answer.calls] == [("a", "look", '{"at":1}')]
+    talk = ({**TALK[1]}, {**TALK[2], "echo": answer.echo}, TALK[3])
+    again = body(dialect, messages=talk) if answer.echo["profile"] == "p" else {}
+    assert again["messages"][1]["content"][0] == BACK[dialect][0]
 
 
 ERRORS = [

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
-import msgspec
-
 from baton.adapters.models.answers import DONE, LIMITS
 from baton.ports import StepFailure
 
@@ -38,15 +36,34 @@ def _other_limit(body: Body) -> Body:
 
 
 def _without_stream_options(body: Body) -> Body:
-    return {name: value for name, value in body.items() if name != "stream_options"}
+    return _without(body, "stream_options")
 
 
 def _schema_in_words(body: Body) -> Body:
-    if (form := body.get("response_format")) is None:
-        return body
-    words = _SCHEMA_WORDS.format(schema=msgspec.json.encode(form["json_schema"]["schema"]).decode())
-    rest = {name: value for name, value in body.items() if name != "response_format"}
-    return {**rest, "messages": [{"role": "system", "content": words}, *body["messages"]]}
+    match body:
+        case {"response_format": {"json_schema": {"schema": schema}}, "messages": messages}:
+            said = {"role": "system", "content": _words(schema)}
+            return {**_without(body, "response_format"), "messages": [said, *messages]}
+        case {"output_config": {"format": {"schema": schema}} as config}:
+            rest = _without(body, "output_config") | _some("output_config", _without(config, "format"))
+            return {**rest, "system": [{"type": "text", "text": _words(schema)}, *body.get("system", ())]}
+        case {"outputConfig": {"textFormat": {"structure": {"jsonSchema": {"schema": schema}}}}}:
+            said = {"text": _words(json.loads(schema))}
+            return {**_without(body, "outputConfig"), "system": [said, *body.get("system", ())]}
+        case _:
+            return body
+
+
+def _words(schema: Any) -> str:
+    return _SCHEMA_WORDS.format(schema=json.dumps(schema))
+
+
+def _without(body: Mapping[str, Any], *names: str) -> Body:
+    return {name: value for name, value in body.items() if name not in names}
+
+
+def _some(name: str, value: Mapping[str, Any]) -> Body:
+    return {name: value} if value else {}
 
 
 def _alternating(body: Body) -> Body:
@@ -68,11 +85,15 @@ def _unmarked(value: Any) -> Any:
     return value
 
 
-_UNKNOWN: Final = r"(?i)(?=.*(not (support|permit|allow|recogn|available)|un(support|recogn|known|expect|avail)|extra (input|field)))"
+_UNKNOWN: Final = r"(?i)(?=.*(n[o'’]t (support|permit|allow|recogn|available)|un(support|recogn|known|expect|avail)|extra (input|field)))"
+_OF_SCHEMAS: Final = "response_format|json_schema|output_?config|text_?format|output format|structured output"
 ADAPTATIONS: Final = (
     Adaptation(re.compile(rf"{_UNKNOWN}.*max_(completion_)?tokens"), _other_limit),
     Adaptation(re.compile(rf"{_UNKNOWN}.*stream_options"), _without_stream_options),
-    Adaptation(re.compile(rf"{_UNKNOWN}.*(response_format|json_schema)"), _schema_in_words),
+    Adaptation(
+        re.compile(rf"{_UNKNOWN}.*({_OF_SCHEMAS})|(?i:schema|grammar).*(?i:too (complex|large|many)|compil)"),
+        _schema_in_words,
+    ),
     Adaptation(re.compile(r"(?i)role.*(after|alternat)|(after|alternat).*role"), _alternating),
     Adaptation(re.compile(rf"{_UNKNOWN}.*cach(e|ing)"), _unmarked),
 )
@@ -188,11 +209,28 @@ def _of_part(part: Mapping[str, Any]) -> _Block:
 
 
 def _instructions(chat: Mapping[str, Any]) -> list[str]:
-    """Return the instructions, with the schema of the answer in words."""
+    """Return the instructions, with the schema in words where it is no rule to these providers."""
     texts = [one["content"] for one in chat["messages"] if one["role"] == "system"]
-    if form := chat.get("response_format"):
-        texts.append(_SCHEMA_WORDS.format(schema=json.dumps(form["json_schema"]["schema"])))
+    if (form := chat.get("response_format")) and _rule(chat) is None:
+        texts.append(_words(form["json_schema"]["schema"]))
     return texts
+
+
+_OF_RULES: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "description", "title"}
+)  # fmt: skip
+
+
+def _rule(chat: Mapping[str, Any]) -> Any:
+    """Return a schema that Anthropic and Bedrock enforce: a strict one, without bounds and patterns."""
+    said = chat.get("response_format", {}).get("json_schema", {})
+    return said["schema"] if said.get("strict") and _is_plain(said["schema"]) else None
+
+
+def _is_plain(schema: Mapping[str, Any]) -> bool:
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    inner += [schema["items"]] if "items" in schema else []
+    return schema.keys() <= _OF_RULES and all(map(_is_plain, inner))
 
 
 def _most_output(chat: Mapping[str, Any]) -> int:
@@ -243,6 +281,8 @@ class Anthropic:
                 {"name": one["name"], "description": one["description"], "input_schema": one["parameters"]}
                 for one in offers
             ]
+        if (schema := _rule(chat)) is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         if system:
             body["system"] = system
         return {**body, "messages": turns}
@@ -286,16 +326,25 @@ class Anthropic:
                 yield _delta(reasoning_details=[{**thought, "index": index}])
             case {"delta": {"type": "input_json_delta", "partial_json": text}}:
                 yield _called(index, None, text)
-            case {"delta": {"type": "thinking_delta", "thinking": text}}:
-                yield _delta(reasoning_details=[{"index": index, "type": "thinking", "thinking": text}])
-            case {"delta": {"type": "signature_delta", "signature": text}}:
-                yield _delta(reasoning_details=[{"index": index, "type": "thinking", "signature": text}])
+            case {"delta": {"type": "thinking_delta" | "signature_delta"} as thought}:
+                yield _delta(reasoning_details=[{**thought, "index": index, "type": "thinking"}])
             case {"type": "message_delta", "delta": {"stop_reason": reason}}:
                 yield {**_delta(reason), "usage": part.get("usage")}
             case _ if kind == "message_stop":
                 yield DONE
+            case {"type": "message"}:
+                yield from self._whole(part)
             case _ if "choices" in part or "message" in part:  # of what stands before it
                 yield part
+
+    def _whole(self, message: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the parts of an answer that comes whole although a stream was asked for."""
+        yield {name: message.get(name) for name in ("id", "model", "usage")}
+        for at, block in enumerate(message.get("content") or ()):
+            yield from self.parts({"index": at, "content_block": block})
+            if isinstance(block, Mapping) and block.get("type") == "tool_use":
+                yield _called(at, None, json.dumps(block.get("input"), separators=(",", ":")))
+        yield _delta(message.get("stop_reason"))
 
 
 def _document_name(name: str) -> str:
@@ -340,6 +389,9 @@ class Bedrock:
                     for one in offers
                 ]
             }
+        if (schema := _rule(chat)) is not None:
+            said = {"jsonSchema": {"name": "answer", "schema": json.dumps(schema)}}
+            body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": said}}
         if system:
             body["system"] = [*system, *mark]
         if turns:
@@ -387,10 +439,26 @@ class Bedrock:
             case {"metadata": {"usage": usage}}:
                 yield {"usage": usage}
                 yield DONE
+            case {"output": {"message": {"content": [*blocks]}}}:  # whole, although a stream was asked for
+                yield {"usage": part.get("usage")}
+                for at, block in enumerate(blocks):
+                    yield from self._block_of_whole(at, block)
+                yield _delta(part.get("stopReason"))
             case {"error": _} | {"choices": _} | {"message": _}:
                 yield part
             case str():
                 yield part
+
+    @staticmethod
+    def _block_of_whole(at: int, block: Any) -> Iterator[Any]:
+        match block:
+            case {"text": text}:
+                yield _delta(content=text)
+            case {"toolUse": call}:
+                arguments = json.dumps(call.get("input"), separators=(",", ":"))
+                yield _called(at, call.get("name"), arguments, call.get("toolUseId"))
+            case {"reasoningContent": {"reasoningText": thought} | ({"redactedContent": _} as thought)}:
+                yield _delta(reasoning_details=[{**thought, "index": at}])
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
