@@ -10,11 +10,11 @@ import pytest
 
 from baton.adapters.models.dialects import DIALECTS
 from baton.adapters.models.profiles import Profiles
-from baton.adapters.models.requests import body_of
+from baton.adapters.models.requests import background_body_of, body_of
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ToolOffer
 from examples.services.dialects import frame
-from examples.services.models import Refusal, Reply
+from examples.services.models import Asked, Refusal, Reply
 from tests.contract.provider_forms import sse
 from tests.kit.provider import KEY, Served, models
 from tests.kit.sentences import Says
@@ -42,11 +42,19 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def body(dialect: str, **fields: Any) -> dict[str, Any]:
-    profile, _ = Profiles(f"p={dialect}+https://{dialect}.example/v1", region="eu-west-1").of("m")
+    scheme = f"{dialect}+https" if dialect else "https"
+    profile, _ = Profiles(f"p={scheme}://{dialect or 'a'}.example/v1", region="eu-west-1").of("m")
     request = a_request(
-        **{"messages": TALK, "tools": (LOOK,), "most_output": 9, "temperature": 0.5, **fields}
+        **{
+            "messages": TALK,
+            "tools": (LOOK,),
+            "most_output": 9,
+            "temperature": 0.5,
+            "model": "anthropic.m",
+            **fields,
+        }
     )
-    return DIALECTS[dialect].body(body_of(request, "anthropic.m", profile))
+    return DIALECTS[dialect].body(body_of(request, request.model, profile))
 
 
 KEEP = {"cache_control": {"type": "ephemeral"}}
@@ -246,7 +254,7 @@ THINKS = {
     ),
     "bedrock": b"".join(frame(kind, data) for kind, data in EVENTS),
 }  # fmt: skip
-BACK = {
+BACK: dict[str, list[Any]] = {
     "anthropic": [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "redacted_thinking", "data": "d"},
@@ -273,7 +281,7 @@ def test_thinking_comes_back_with_the_calls_that_it_has_led_to(dialect: str, pro
     assert sent[:2] == BACK[dialect]
 
 
-WHOLE = {
+WHOLE: dict[str, dict[str, Any]] = {
     "anthropic": {
         "id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
         "content": [
@@ -379,3 +387,84 @@ def test_a_server_that_keeps_nothing_is_asked_without_marks(provider: Served) ->
         a_request(model="anthropic.old", messages=TALK, tools=(LOOK,)),
     )
     assert (answer.text, len(provider.asked)) == ("hi", 2)
+
+
+ADAPTIVE = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}
+
+
+def budget(tokens: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+
+
+THOUGHT_OF = [
+    ("anthropic.m", "high", ADAPTIVE),
+    ("anthropic.m", 2_000, budget(2_000)),
+    ("anthropic.m", 3_000, budget(2_744)),  # 256 tokens are for the answer
+    ("amazon.nova-2-lite-v1:0", "high", {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}}),
+    ("openai.gpt-oss-120b-1:0", 2_048, {"reasoning_effort": "low"}),
+    ("openai.gpt-oss-120b-1:0", 2_049, {"reasoning_effort": "medium"}),
+    ("openai.gpt-oss-120b-1:0", 8_193, {"reasoning_effort": "high"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "wish", "fields"), THOUGHT_OF)
+def test_a_model_is_asked_to_think_in_the_words_of_its_family(
+    model: str, wish: str | int, fields: dict[str, Any]
+) -> None:
+    said = {"temperature": None, "most_output": 3_000, "thinking": wish}
+    assert body("bedrock", model=model, **said)["additionalModelRequestFields"] == fields
+    if model == "anthropic.m":
+        assert body("anthropic", **said).items() >= fields.items()
+    effort = body("", **said)["reasoning_effort"]
+    assert effort in ("low", "medium", "high")
+    assert [*body("", **said)][-1] == "messages", "what the requests of a conversation share comes first"
+    made = background_body_of(a_request(thinking=wish), "m")
+    assert made["reasoning"] == {"effort": effort}
+
+
+def test_thinking_that_the_answer_has_no_room_for_is_left_out() -> None:
+    for dialect in ("anthropic", "bedrock"):
+        made = body(dialect, most_output=1_200, thinking=1_024)
+        assert "thinking" not in made
+        assert "additionalModelRequestFields" not in made
+    assert body("anthropic", thinking="low", schema=STRICT)["output_config"].keys() == {"effort", "format"}
+
+
+OLDER = "This model does not support the effort parameter."
+NEWER = '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'
+REFUSES_THINKING = [
+    ("anthropic", "high", [OLDER], [ADAPTIVE, budget(3_000)]),
+    ("anthropic", 2_000, [NEWER], [budget(2_000), {**ADAPTIVE, "output_config": {"effort": "low"}}]),
+    ("anthropic", "high", [OLDER, "thinking is not supported"], [ADAPTIVE, budget(3_000), {}]),
+    ("", "low", ["Unrecognized request argument supplied: reasoning_effort"], [{"reasoning_effort": "low"}, {}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "wish", "refusals", "forms"), REFUSES_THINKING)
+def test_a_model_that_refuses_a_form_of_thinking_gets_the_other_or_none(
+    dialect: str, wish: str | int, refusals: list[str], forms: list[dict[str, Any]], provider: Served
+) -> None:
+    def script(asked: Asked) -> Refusal | Reply:
+        return Refusal(400, "x", refusals[asked.n - 1]) if asked.n <= len(refusals) else Reply("hi")
+
+    provider.script = script
+    scheme = f"p={dialect}+{provider.url}/v1" if dialect else f"p={provider.url}/v1"
+    request = a_request(thinking=wish, most_output=4_000)
+    ask(models(scheme), request, request)
+    names = {"thinking", "output_config", "reasoning_effort"}
+    sent = [{name: value for name, value in one.body.items() if name in names} for one in provider.asked]
+    assert sent == [*forms, forms[-1]], "it is learned"
+
+
+def test_requests_beside_each_other_learn_the_same(provider: Served) -> None:
+    provider.script = lambda asked: (
+        Refusal(400, "x", "reasoning_effort is not supported")
+        if "reasoning_effort" in asked.body
+        else Reply("hi")
+    )
+    adapter = models(f"p={provider.url}/v1")
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(*(adapter.answer(a_request(thinking="low")) for _ in range(2)))
+
+    assert [answer.text for answer in asyncio.run(both())] == ["hi", "hi"]

@@ -75,6 +75,15 @@ async def test_what_is_no_image_fails_the_node_and_nothing_is_asked_or_paid(text
     assert not model.requests
 
 
+async def test_thinking_is_within_what_is_held_for_the_answer() -> None:
+    world = World.start()
+    world.models = model = Scripted(in_turn(says("Three.")))
+    text = "name: w\nnodes: {a: {model: {name: m, prompt: hi, thinking: high}, limits: {tokens: 2000}}}"
+    assert (await ran(world, text, {}))["status"] == "completed"
+    (request,) = model.requests
+    assert (request.thinking, request.most_output < 2_000) == ("high", True)
+
+
 async def test_a_prompt_that_is_given_whole_may_have_images() -> None:
     world = World.start()
     world.models = model = Scripted(in_turn(says("A cat.")))

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from baton.adapters.models.answers import DONE, LIMITS
+from baton.core.models.usage import LEAST_THINKING, USUAL_OUTPUT
 from baton.ports import StepFailure
 
 NEW_LIMIT, OLD_LIMIT = LIMITS
@@ -23,11 +24,13 @@ Body = dict[str, Any]
 class Adaptation(NamedTuple):
     """Another form of a request, for a server whose refusal matches.
 
-    `change` returns the body as it is where it has none of what is refused.
+    `change` returns the body as it is where it has none of what is refused. `is_of_chat`: it changes the
+    request of the chat completions API, before a dialect translates it.
     """
 
     refusal: re.Pattern[str]
     change: Callable[[Body], Body]
+    is_of_chat: bool = False
 
 
 def _other_limit(body: Body) -> Body:
@@ -66,6 +69,44 @@ def _some(name: str, value: Mapping[str, Any]) -> Body:
     return {name: value} if value else {}
 
 
+THINKING: Final = "thinking"
+_EFFORTS: Final = {"low": 0.25, "medium": 0.5, "high": 0.75}
+"""Share of thinking in the tokens of an answer."""
+_LEAST_ANSWER: Final = 256
+_LITTLE, _MUCH = 2_048, 8_192
+
+
+def effort_of(thinking: str | int) -> str:
+    """Return thinking in words."""
+    if isinstance(thinking, str):
+        return thinking
+    return "low" if thinking <= _LITTLE else "medium" if thinking <= _MUCH else "high"
+
+
+def _thinking(chat: Mapping[str, Any]) -> Body:
+    """Return the fields by which models of Anthropic think; none without a wish, or without room for it."""
+    wish = chat.get(THINKING)
+    if isinstance(wish, str):
+        return {THINKING: {"type": "adaptive"}, "output_config": {"effort": wish}}
+    tokens = min(wish or 0, _most_output(chat) - _LEAST_ANSWER)
+    return {THINKING: {"type": "enabled", "budget_tokens": tokens}} if tokens >= LEAST_THINKING else {}
+
+
+def _by_tokens(chat: Body) -> Body:
+    wish = chat.get(THINKING)
+    if not isinstance(wish, str):
+        return chat
+    return {**chat, THINKING: max(int(_most_output(chat) * _EFFORTS[wish]), LEAST_THINKING)}
+
+
+def _by_effort(chat: Body) -> Body:
+    return {**chat, THINKING: effort_of(chat[THINKING])} if THINKING in chat else chat
+
+
+def _unthinking(chat: Body) -> Body:
+    return _without(chat, THINKING)
+
+
 def _alternating(body: Body) -> Body:
     """Put a word of the assistant's before each message of the user that follows another one, or a result."""
     messages = list[Any]()
@@ -94,20 +135,16 @@ ADAPTATIONS: Final = (
         re.compile(rf"{_UNKNOWN}.*({_OF_SCHEMAS})|(?i:schema|grammar).*(?i:too (complex|large|many)|compil)"),
         _schema_in_words,
     ),
+    Adaptation(re.compile("(?i)adaptive|effort"), _by_tokens, is_of_chat=True),
+    Adaptation(re.compile("(?i)enabled|budget"), _by_effort, is_of_chat=True),
+    Adaptation(re.compile("(?i)thinking|reasoning|effort"), _unthinking, is_of_chat=True),
     Adaptation(re.compile(r"(?i)role.*(after|alternat)|(after|alternat).*role"), _alternating),
     Adaptation(re.compile(rf"{_UNKNOWN}.*cach(e|ing)"), _unmarked),
 )
 """Other forms of requests; a server that has refused one gets the other from then on."""
 
 
-def adaptation_for(refusal: str, body: Body) -> Adaptation | None:
-    """Return the form of a refused request that its server may take; None if there is none."""
-    fits = (one for one in ADAPTATIONS if one.refusal.search(refusal))
-    return next((one for one in fits if one.change(body) != body), None)
-
-
 _MESSAGES_VERSION: Final = "2023-06-01"
-_USUAL_OUTPUT: Final = 4_096
 
 
 class Dialect(Protocol):
@@ -137,7 +174,14 @@ class ChatCompletions:
         return "/chat/completions"
 
     def body(self, chat: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(chat)
+        if THINKING not in chat:
+            return dict(chat)
+        effort = {"reasoning_effort": effort_of(chat[THINKING])}
+        return (
+            {name: value for name, value in chat.items() if name not in (THINKING, "messages")}
+            | effort
+            | {"messages": chat["messages"]}
+        )
 
     def headers(self, credential: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {credential}"} if credential else {}
@@ -234,7 +278,7 @@ def _is_plain(schema: Mapping[str, Any]) -> bool:
 
 
 def _most_output(chat: Mapping[str, Any]) -> int:
-    return next((int(chat[name]) for name in LIMITS if chat.get(name)), _USUAL_OUTPUT)
+    return next((int(chat[name]) for name in LIMITS if chat.get(name)), USUAL_OUTPUT)
 
 
 def _offers(chat: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -281,8 +325,10 @@ class Anthropic:
                 {"name": one["name"], "description": one["description"], "input_schema": one["parameters"]}
                 for one in offers
             ]
+        body |= _thinking(chat)
         if (schema := _rule(chat)) is not None:
-            body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+            rule = {"format": {"type": "json_schema", "schema": schema}}
+            body["output_config"] = {**body.get("output_config", {}), **rule}
         if system:
             body["system"] = system
         return {**body, "messages": turns}
@@ -389,6 +435,7 @@ class Bedrock:
                     for one in offers
                 ]
             }
+        body |= _some("additionalModelRequestFields", self._more(chat))
         if (schema := _rule(chat)) is not None:
             said = {"jsonSchema": {"name": "answer", "schema": json.dumps(schema)}}
             body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": said}}
@@ -397,6 +444,16 @@ class Bedrock:
         if turns:
             turns[-1] = {**turns[-1], "content": [*turns[-1]["content"], *mark]}
         return {**body, "messages": turns}
+
+    @staticmethod
+    def _more(chat: Mapping[str, Any]) -> Body:
+        """Return the fields by which the model thinks: those of its own family."""
+        wish, model = chat.get(THINKING), chat["model"]
+        if wish is None or "anthropic." in model:
+            return _thinking(chat)
+        if "amazon.nova" in model:
+            return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort_of(wish)}}
+        return {"reasoning_effort": effort_of(wish)}
 
     @staticmethod
     def _block(block: _Block) -> dict[str, Any]:
@@ -466,3 +523,22 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "anthropic": Anthropic(),
     "bedrock": Bedrock(),
 }
+
+
+def body_in(dialect: str, chat: Mapping[str, Any], learned: Sequence[Adaptation]) -> Body:
+    """Return the body of a request for a server that is known to refuse some forms."""
+    for one in learned:
+        chat = one.change(dict(chat)) if one.is_of_chat else chat
+    body = DIALECTS[dialect].body(chat)
+    for one in learned:
+        body = body if one.is_of_chat else one.change(body)
+    return body
+
+
+def adaptation_for(
+    refusal: str, dialect: str, chat: Mapping[str, Any], learned: Sequence[Adaptation]
+) -> Adaptation | None:
+    """Return another form that the server may take; None if there is none but the `learned` ones."""
+    refused = body_in(dialect, chat, learned)
+    fits = (one for one in ADAPTATIONS if one not in learned and one.refusal.search(refusal))
+    return next((one for one in fits if body_in(dialect, chat, [*learned, one]) != refused), None)

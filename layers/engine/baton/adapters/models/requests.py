@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from baton.adapters.models.answers import UsageCounts
-from baton.adapters.models.dialects import NEW_LIMIT, OLD_LIMIT
+from baton.adapters.models.dialects import NEW_LIMIT, OLD_LIMIT, THINKING, effort_of
 from baton.adapters.models.profiles import Profile
 from baton.core.models.usage import Usage
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
@@ -48,6 +48,8 @@ def body_of(request: ModelRequest, model: str, profile: Profile) -> dict[str, An
         body["response_format"] = {"type": "json_schema", "json_schema": answer}
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.thinking is not None:
+        body[THINKING] = request.thinking
     if request.most_output:
         body[NEW_LIMIT if _TAKES_THE_NEW(profile.host) else OLD_LIMIT] = request.most_output
     body["messages"] = [_echoed(message, profile.name) for message in request.messages]
@@ -176,6 +178,8 @@ def background_body_of(request: ModelRequest, model: str) -> dict[str, Any]:
         body["text"] = {"format": answer}
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.thinking is not None:
+        body["reasoning"] = {"effort": effort_of(request.thinking)}
     if request.most_output:
         body["max_output_tokens"] = request.most_output
     body["input"] = [item for message in request.messages for item in _items(message)]

@@ -471,9 +471,8 @@ def models_to_price(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
-    from baton.core.models.usage import REFUSED, Price, most_of
+    from baton.core.models.usage import REFUSED, USUAL_OUTPUT, Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.models.model_request import USUAL_OUTPUT
 
     given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
     found: dict[str, Any] = {"node": node.name, "model": given["model"]}

@@ -34,7 +34,17 @@ from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.usage import MODEL, REFUSED, Price, Usage, is_credible, most_of, most_used, usage_cost
+from baton.core.models.usage import (
+    MODEL,
+    REFUSED,
+    USUAL_OUTPUT,
+    Price,
+    Usage,
+    is_credible,
+    most_of,
+    most_used,
+    usage_cost,
+)
 from baton.core.money import MICRO, Assumed
 from baton.ports import Clock, SagaRef, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
@@ -165,10 +175,6 @@ class ModelMemory:
 
 
 NO_TOOLS = Offered({})
-
-
-USUAL_OUTPUT = 4_096
-"""Tokens that an answer has at most where the document does not say."""
 
 
 class ModelAttempt:
@@ -316,6 +322,7 @@ class ModelAttempt:
             most_output=most_output,
             most_input=reckoned,
             temperature=given.get("temperature"),
+            thinking=None if beside else given.get("thinking"),
             until=until or context.deadline_ms,
             key=self._key(beside),
             traceparent=context.traceparent,
