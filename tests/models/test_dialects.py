@@ -13,6 +13,7 @@ from baton.adapters.models.profiles import Profiles
 from baton.adapters.models.requests import background_body_of, body_of
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ToolOffer
+from examples.services import concierge
 from examples.services.dialects import frame
 from examples.services.models import Asked, Refusal, Reply
 from tests.contract.provider_forms import sse
@@ -279,6 +280,17 @@ def test_thinking_comes_back_with_the_calls_that_it_has_led_to(dialect: str, pro
         one["block"] for one in provider.asked[-1].messages if one["role"] == "assistant" and "block" in one
     ]
     assert sent[:2] == BACK[dialect]
+
+
+@pytest.mark.parametrize("dialect", ["", "anthropic", "bedrock"])
+def test_the_model_of_the_demonstration_speaks_each_dialect(dialect: str, provider: Served) -> None:
+    provider.script = concierge.plan
+    url = f"p={provider.url}/v1" if not dialect else profile_of(dialect, provider.url)
+    words = json.dumps({"words": "For four in Graz, something Greek.", "at": "2026-12-24T19:30:00Z"})
+    request = a_request(words, tools=(LOOK,), schema=STRICT)
+    (answer,) = ask(models(url, lambda _: "scripted"), request)
+    assert (answer.finish, [call.name for call in answer.calls]) == (CALLS, ["table_search"])
+    assert json.loads(answer.calls[0].arguments)["city"] == "Graz"
 
 
 WHOLE: dict[str, dict[str, Any]] = {
