@@ -22,13 +22,13 @@ Body = dict[str, Any]
 
 
 class Adaptation(NamedTuple):
-    """Another form of a request, for a server whose refusal matches.
+    """Another form of a request, for a server whose `refusal` matches: a regular expression.
 
     `change` returns the body as it is where it has none of what is refused. `is_of_chat`: it changes the
     request of the chat completions API, before a dialect translates it.
     """
 
-    refusal: re.Pattern[str]
+    refusal: str
     change: Callable[[Body], Body]
     is_of_chat: bool = False
 
@@ -129,17 +129,17 @@ def _unmarked(value: Any) -> Any:
 _UNKNOWN: Final = r"(?i)(?=.*(n[o'’]t (support|permit|allow|recogn|available)|un(support|recogn|known|expect|avail)|extra (input|field)))"
 _OF_SCHEMAS: Final = "response_format|json_schema|output_?config|text_?format|output format|structured output"
 ADAPTATIONS: Final = (
-    Adaptation(re.compile(rf"{_UNKNOWN}.*max_(completion_)?tokens"), _other_limit),
-    Adaptation(re.compile(rf"{_UNKNOWN}.*stream_options"), _without_stream_options),
+    Adaptation(rf"{_UNKNOWN}.*max_(completion_)?tokens", _other_limit),
+    Adaptation(rf"{_UNKNOWN}.*stream_options", _without_stream_options),
     Adaptation(
-        re.compile(rf"{_UNKNOWN}.*({_OF_SCHEMAS})|(?i:schema|grammar).*(?i:too (complex|large|many)|compil)"),
+        rf"{_UNKNOWN}.*({_OF_SCHEMAS})|(?i:schema|grammar).*(?i:too (complex|large|many)|compil)",
         _schema_in_words,
     ),
-    Adaptation(re.compile("(?i)adaptive|effort"), _by_tokens, is_of_chat=True),
-    Adaptation(re.compile("(?i)enabled|budget"), _by_effort, is_of_chat=True),
-    Adaptation(re.compile("(?i)thinking|reasoning|effort"), _unthinking, is_of_chat=True),
-    Adaptation(re.compile(r"(?i)role.*(after|alternat)|(after|alternat).*role"), _alternating),
-    Adaptation(re.compile(rf"{_UNKNOWN}.*cach(e|ing)"), _unmarked),
+    Adaptation("(?i)adaptive|effort", _by_tokens, is_of_chat=True),
+    Adaptation("(?i)enabled|budget", _by_effort, is_of_chat=True),
+    Adaptation("(?i)thinking|reasoning|effort", _unthinking, is_of_chat=True),
+    Adaptation(r"(?i)role.*(after|alternat)|(after|alternat).*role", _alternating),
+    Adaptation(rf"{_UNKNOWN}.*cach(e|ing)", _unmarked),
 )
 """Other forms of requests; a server that has refused one gets the other from then on."""
 
@@ -540,5 +540,5 @@ def adaptation_for(
 ) -> Adaptation | None:
     """Return another form that the server may take; None if there is none but the `learned` ones."""
     refused = body_in(dialect, chat, learned)
-    fits = (one for one in ADAPTATIONS if one not in learned and one.refusal.search(refusal))
+    fits = (one for one in ADAPTATIONS if one not in learned and re.search(one.refusal, refusal))
     return next((one for one in fits if body_in(dialect, chat, [*learned, one]) != refused), None)
