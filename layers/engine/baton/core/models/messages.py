@@ -341,11 +341,11 @@ def bytes_of(messages: Sequence[Message]) -> int:
 
     An image or a file counts for the tokens that it may be.
     """
-    parts = [part for one in messages if type(one.get("content")) is list for part in one["content"]]
-    if not parts:
-        return len(_encode(messages)) - 1 if messages else 0
-    plain = [one for one in messages if type(one.get("content")) is not list]
-    return bytes_of(plain) + sum(map(_most_tokens, parts))
+    for message in messages:
+        if "content" in message and type(message["content"]) is list:
+            rest = [one for one in messages if one is not message]
+            return bytes_of(rest) + sum(map(_most_tokens, message["content"]))
+    return len(_encode(messages)) - 1 if messages else 0
 
 
 def _most_tokens(part: Mapping[str, Any]) -> int:

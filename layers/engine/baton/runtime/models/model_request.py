@@ -394,9 +394,11 @@ class ModelAttempt:
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """Return the higher of the deployment's and the document's price: a document only makes it dearer."""
-        known, own = self._models.price(model), given.get("price")
-        prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
-        return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
+        known = self._models.price(model)
+        if (said := given.get("price")) is None:
+            return known
+        own = Price(**said)
+        return own if known is None else max(known, own, key=lambda price: most_of(price, MICRO, MICRO))
 
     def _count(self, usage: Usage, price: Price, model: str) -> None:
         cost = usage_cost(usage, price)
