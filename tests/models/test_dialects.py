@@ -448,6 +448,12 @@ REFUSES_THINKING = [
     ("anthropic", "high", [OLDER], [ADAPTIVE, budget(3_000)]),
     ("anthropic", 2_000, [NEWER], [budget(2_000), {**ADAPTIVE, "output_config": {"effort": "low"}}]),
     ("anthropic", "high", [OLDER, "thinking is not supported"], [ADAPTIVE, budget(3_000), {}]),
+    (
+        "anthropic",
+        "high",
+        ["effort is wrong", "enabled is wrong", "effort is wrong"],
+        [ADAPTIVE, budget(3_000), {**ADAPTIVE, "output_config": {"effort": "medium"}}, {}],
+    ),
     ("", "low", ["Unrecognized request argument supplied: reasoning_effort"], [{"reasoning_effort": "low"}, {}]),
 ]  # fmt: skip
 
@@ -469,14 +475,17 @@ def test_a_model_that_refuses_a_form_of_thinking_gets_the_other_or_none(
 
 
 def test_requests_beside_each_other_learn_the_same(provider: Served) -> None:
-    provider.script = lambda asked: (
-        Refusal(400, "x", "reasoning_effort is not supported")
-        if "reasoning_effort" in asked.body
-        else Reply("hi")
-    )
+    both_are_here = asyncio.Barrier(2)
+
+    async def refuse(asked: Asked) -> Refusal:
+        await both_are_here.wait()
+        return Refusal(400, "x", "reasoning_effort is not supported")
+
+    provider.script = lambda asked: refuse(asked) if "reasoning_effort" in asked.body else Reply("hi")
     adapter = models(f"p={provider.url}/v1")
 
     async def both() -> list[Any]:
+        await adapter.answer(a_request())  # which makes the client that both use
         return await asyncio.gather(*(adapter.answer(a_request(thinking="low")) for _ in range(2)))
 
     assert [answer.text for answer in asyncio.run(both())] == ["hi", "hi"]
