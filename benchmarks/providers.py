@@ -12,7 +12,7 @@ from typing import Any
 
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.profiles import PROVIDERS
-from baton.core.models.messages import read_answer, turn
+from baton.core.models.messages import opening, read_answer, turn
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, LENGTH, Draft, ModelAnswer, ModelRequest, ToolOffer
 from baton.testing.models import real_models
@@ -39,6 +39,8 @@ SCHEMA = {
     "required": ["sum"],
     "additionalProperties": False,
 }
+RED = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mP4z8BAEmIY1TCqYfhqAACQ+f8B8u7oVwAAAABJRU5ErkJggg=="
+"""A red square."""
 
 
 class Tried:
@@ -78,6 +80,17 @@ class Tried:
         answer = await self._ask({"role": "user", "content": "What is 2 + 3?"}, schema=SCHEMA)
         return bool(read_answer(answer.text) == {"sum": 5})
 
+    async def image(self) -> bool:
+        prompt = [{"text": "Which colour is this? Answer with one word."}, {"image": RED}]
+        answer = await self._ask(*opening({"prompt": prompt}))
+        return "red" in answer.text.lower()
+
+    async def thinking(self) -> bool:
+        answer = await self._ask(
+            {"role": "user", "content": "Is 391 a prime?"}, thinking="low", most_output=3_000
+        )
+        return bool(answer.text)
+
     async def cut(self) -> bool:
         answer = await self._ask(
             {"role": "user", "content": "Count to a thousand, in words."}, most_output=40
@@ -102,6 +115,8 @@ FORMS: dict[str, Callable[[Tried], Awaitable[bool]]] = {
     "calls of tools": Tried.calls,
     "a second turn": Tried.back,
     "an answer by schema": Tried.schema,
+    "an image": Tried.image,
+    "thinking": Tried.thinking,
     "an end by the limit": Tried.cut,
     "a model that is not there": Tried.refused,
 }

@@ -49,7 +49,8 @@ class Asked:
 
     @property
     def authorization(self) -> str:
-        return self.headers.get("authorization", "")
+        """The credential as a header, also of who sends it as Anthropic's clients do."""
+        return self.headers.get("authorization") or f"Bearer {self.headers.get('x-api-key', '')}"
 
     @property
     def is_other(self) -> bool:

@@ -139,7 +139,7 @@ nodes:
     output_schema: {type: array, items: {type: string}}
     timeout: 60s
   find:
-    agent: {model: p/large, prompt: "Find ${ctx.sort.output}.", tools: [t, "t*"], signal: more, turns: 5, calls: 9, calls_in_a_turn: 3, tokens: 9000, summarise: {model: m, max_output: 99}}
+    agent: {model: p/large, prompt: "Find ${ctx.sort.output}.", thinking: low, tools: [t, "t*"], signal: more, turns: 5, calls: 9, calls_in_a_turn: 3, tokens: 9000, summarise: {model: m, max_output: 99}}
     after: sort
     on_failure: fail
     limits: {cost_usd: 0.5}
@@ -169,6 +169,7 @@ def test_models_and_agents_that_are_built_are_those_that_are_written() -> None:
         f"Find {sort.output}.",
         tools=["t", "t*"],
         signal="more",
+        thinking="low",
         turns=5,
         calls=9,
         calls_in_a_turn=3,

@@ -372,6 +372,26 @@ def test_models_that_no_worker_would_ask_are_noted(
         says(note)
 
 
+BACKGROUND = """\
+name: asks
+nodes:
+  one: {model: {name: gpt-5-mini, prompt: hi, background: true}}
+  two: {model: {name: anthropic/claude-sonnet-4-5, prompt: hi, background: true}}
+  own: {agent: {model: anthropic/claude-sonnet-4-5, prompt: hi}}
+"""
+
+
+def test_a_request_in_the_background_to_a_provider_without_them_is_noted(
+    baton: Baton, app: Path, says: Says
+) -> None:
+    profiles = 'baton = "0.1.0"\nstack = "x"\n[models.profiles]\nopenai = ""\nanthropic = ""\n'
+    write(app.parents[2], "baton.toml", profiles)
+    result = baton("check", "--json", write(app.parents[2], "asks.yaml", BACKGROUND), "--app", "evenings")
+    (report,) = json.loads(result.output)
+    (note,) = report["notes"]
+    says(note)
+
+
 FUNCTIONS = '''\
 """Functions whose code is wrong, and one that calls a standard tool."""
 

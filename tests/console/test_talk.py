@@ -110,3 +110,10 @@ def test_a_call_that_repeats_another_one_names_it() -> None:
     turn = {"kind": "turn_began", "turn": 2}
     (talk,) = talks_of(entries(*BEGUN, ASKS, turn, asks, {"kind": "calls_began", "calls": calls}))
     assert [one.repeats for one in talk.turns[2].calls] == ["turn 1, call 1", ""]
+
+
+def test_an_image_in_a_prompt_is_shown_by_its_type_and_its_size() -> None:
+    prompt = [{"text": "What is it?"}, {"image": "iVBORw0KGgoA"}]
+    began = {"kind": "agent_began", "node": "a", "given": {"v": {"model": "m", "prompt": prompt}}}
+    (talk,) = talks_of(entries(began))
+    assert talk.given["prompt"] == [prompt[0], {"image": "[image/png, 9 bytes]"}]  # type: ignore[index]

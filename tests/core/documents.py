@@ -221,6 +221,8 @@ _TO_COME: st.SearchStrategy[Any] = st.sampled_from(
     [
         {"agent": {"model": "m", "prompt": "p", "tools": ["t"]}},
         {"agent": {"model": "m", "turns": 3, "calls": 4, "calls_in_a_turn": 2, "tokens": 9, **_ASKING}},
+        {"agent": {"model": "m", "prompt": "p", "thinking": "low", "max_output": 2000}},
+        {"model": {"name": "m", "prompt": "p", "thinking": 1024}},
         {"model": {"name": "p/m", "fallbacks": ["n"], "temperature": 0.5, "corrections": 0, **_ASKING}},
         {"value": "${item}", "map": {"over": "${input.a}", "concurrency": 2, "tolerated_failures": "5%"}},
         {"wait": {"signal": "s"}, "map": {"over": [1], "wait_for": 3, "rest": "run"}},

@@ -18,6 +18,7 @@ from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
 from baton.shipping.contents import (
     EXTRA_PINS,
+    PINS,
     BuildFailed,
     ProgramFailed,
     build_app,
@@ -232,6 +233,7 @@ def test_what_the_engine_has_is_left_out_and_the_rest_has_the_pinned_versions(tm
     (tmp_path / "requirements.txt").write_text("cel-expr-python\nboto3\nhttpx\n")
     build_packages(tmp_path, tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert not {"openai", "httpx2"} & pins(PINS).keys(), "who asks no model ships none"
     assert names == {"cel_expr_python", f"cel_expr_python-{pins(EXTRA_PINS)['cel-expr-python']}.dist-info"}
 
 

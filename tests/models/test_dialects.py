@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from baton.adapters.models.dialects import DIALECTS
 from baton.adapters.models.profiles import Profiles
-from baton.adapters.models.requests import DIALECTS, body_of
+from baton.adapters.models.requests import background_body_of, body_of
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ToolOffer
+from examples.services import concierge
 from examples.services.dialects import frame
-from examples.services.models import Refusal, Reply
+from examples.services.models import Asked, Refusal, Reply
 from tests.contract.provider_forms import sse
 from tests.kit.provider import KEY, Served, models
 from tests.kit.sentences import Says
@@ -40,11 +43,19 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def body(dialect: str, **fields: Any) -> dict[str, Any]:
-    profile, _ = Profiles(f"p={dialect}+https://{dialect}.example/v1", region="eu-west-1").of("m")
+    scheme = f"{dialect}+https" if dialect else "https"
+    profile, _ = Profiles(f"p={scheme}://{dialect or 'a'}.example/v1", region="eu-west-1").of("m")
     request = a_request(
-        **{"messages": TALK, "tools": (LOOK,), "most_output": 9, "temperature": 0.5, **fields}
+        **{
+            "messages": TALK,
+            "tools": (LOOK,),
+            "most_output": 9,
+            "temperature": 0.5,
+            "model": "anthropic.m",
+            **fields,
+        }
     )
-    return DIALECTS[dialect].body(body_of(request, "anthropic.m", profile))
+    return DIALECTS[dialect].body(body_of(request, request.model, profile))
 
 
 KEEP = {"cache_control": {"type": "ephemeral"}}
@@ -127,6 +138,56 @@ def test_a_request_without_tools_is_marked_nowhere_and_says_its_schema_in_words(
     assert '"type": "integer"' in system["text"]
 
 
+STRICT = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "description": "How many."}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+NATIVE = {
+    "anthropic": {"output_config": {"format": {"type": "json_schema", "schema": STRICT}}},
+    "bedrock": {
+        "outputConfig": {
+            "textFormat": {
+                "type": "json_schema",
+                "structure": {"jsonSchema": {"name": "answer", "schema": json.dumps(STRICT)}},
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("dialect", NATIVE)
+def test_a_strict_schema_is_a_rule_to_the_provider(dialect: str) -> None:
+    made = body(dialect, schema=STRICT)
+    assert made.items() >= NATIVE[dialect].items()
+    assert "integer" not in str(made["system"])
+    bounded = {**STRICT, "properties": {"n": {"type": "integer", "minimum": 1}}}
+    assert "minimum" in str(body(dialect, schema=bounded)["system"]), "a bound is a rule to OpenAI alone"
+
+
+REFUSED_SCHEMAS = [
+    ("anthropic", "output_config.format: Extra inputs are not permitted"),
+    ("anthropic", "'m' does not support output format."),
+    ("anthropic", "Schema is too complex for compilation."),
+    ("bedrock", "This model doesn't support the outputConfig.textFormat field."),
+]
+
+
+@pytest.mark.parametrize(("dialect", "said"), REFUSED_SCHEMAS)
+def test_a_schema_that_is_refused_as_a_rule_is_said_in_words(
+    dialect: str, said: str, provider: Served
+) -> None:
+    provider.script = lambda asked: Refusal(400, "x", said) if asked.n == 1 else Reply('{"n": 1}')
+    adapter = models(profile_of(dialect, provider.url))
+    request = a_request(schema=STRICT, messages=TALK, tools=(LOOK,), model="anthropic.m")
+    assert [answer.text for answer in ask(adapter, request, request)] == ['{"n": 1}'] * 2
+    assert len(provider.asked) == 3, "it is refused once"
+    for asked in provider.asked[1:]:
+        assert not NATIVE[dialect].keys() & asked.body.keys()
+        assert ['"additionalProperties"' in one["content"] for one in asked.messages[:2]] == [True, False]
+
+
 @pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
 def test_a_conversation_goes_on_in_the_words_that_it_began_with(dialect: str) -> None:
     one, two = body(dialect, messages=TALK[:2]), body(dialect)
@@ -194,7 +255,7 @@ THINKS = {
     ),
     "bedrock": b"".join(frame(kind, data) for kind, data in EVENTS),
 }  # fmt: skip
-BACK = {
+BACK: dict[str, list[Any]] = {
     "anthropic": [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "redacted_thinking", "data": "d"},
@@ -219,6 +280,56 @@ def test_thinking_comes_back_with_the_calls_that_it_has_led_to(dialect: str, pro
         one["block"] for one in provider.asked[-1].messages if one["role"] == "assistant" and "block" in one
     ]
     assert sent[:2] == BACK[dialect]
+
+
+@pytest.mark.parametrize("dialect", ["", "anthropic", "bedrock"])
+def test_the_model_of_the_demonstration_speaks_each_dialect(dialect: str, provider: Served) -> None:
+    provider.script = concierge.plan
+    url = f"p={provider.url}/v1" if not dialect else profile_of(dialect, provider.url)
+    words = json.dumps({"words": "For four in Graz, something Greek.", "at": "2026-12-24T19:30:00Z"})
+    request = a_request(words, tools=(LOOK,), schema=STRICT)
+    (answer,) = ask(models(url, lambda _: "scripted"), request)
+    assert (answer.finish, [call.name for call in answer.calls]) == (CALLS, ["table_search"])
+    assert json.loads(answer.calls[0].arguments)["city"] == "Graz"
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "id": "m1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
+        ],
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    },
+    "bedrock": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}},
+                    {"text": "I look."},
+                    {"toolUse": {"toolUseId": "a", "name": "look", "input": {"at": 1}}},
+                ],
+            }
+        },
+        "stopReason": "tool_use",
+        "usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", WHOLE)
+def test_an_answer_that_comes_whole_is_like_one_of_a_stream(dialect: str, provider: Served) -> None:
+    raw = json.dumps(WHOLE[dialect]).encode()
+    provider.script = lambda asked: Reply(raw=raw, headers={"content-type": "application/json"})
+    (answer,) = ask(models(profile_of(dialect, provider.url)), a_request(tools=(LOOK,)))
+    assert (answer.finish, answer.text, answer.usage.input, answer.usage.output) == (CALLS, "I look.", 7, 5)
+    assert [(call.id, call.name, call.arguments) for call in answer.calls] == [("a", "look", '{"at":1}')]
+    talk = ({**TALK[1]}, {**TALK[2], "echo": answer.echo}, TALK[3])
+    again = body(dialect, messages=talk) if answer.echo["profile"] == "p" else {}
+    assert again["messages"][1]["content"][0] == BACK[dialect][0]
 
 
 ERRORS = [
@@ -288,3 +399,93 @@ def test_a_server_that_keeps_nothing_is_asked_without_marks(provider: Served) ->
         a_request(model="anthropic.old", messages=TALK, tools=(LOOK,)),
     )
     assert (answer.text, len(provider.asked)) == ("hi", 2)
+
+
+ADAPTIVE = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}
+
+
+def budget(tokens: int) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+
+
+THOUGHT_OF = [
+    ("anthropic.m", "high", ADAPTIVE),
+    ("anthropic.m", 2_000, budget(2_000)),
+    ("anthropic.m", 3_000, budget(2_744)),  # 256 tokens are for the answer
+    ("amazon.nova-2-lite-v1:0", "high", {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}}),
+    ("openai.gpt-oss-120b-1:0", 2_048, {"reasoning_effort": "low"}),
+    ("openai.gpt-oss-120b-1:0", 2_049, {"reasoning_effort": "medium"}),
+    ("openai.gpt-oss-120b-1:0", 8_193, {"reasoning_effort": "high"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "wish", "fields"), THOUGHT_OF)
+def test_a_model_is_asked_to_think_in_the_words_of_its_family(
+    model: str, wish: str | int, fields: dict[str, Any]
+) -> None:
+    said = {"temperature": None, "most_output": 3_000, "thinking": wish}
+    assert body("bedrock", model=model, **said)["additionalModelRequestFields"] == fields
+    if model == "anthropic.m":
+        assert body("anthropic", **said).items() >= fields.items()
+    effort = body("", **said)["reasoning_effort"]
+    assert effort in ("low", "medium", "high")
+    assert [*body("", **said)][-1] == "messages", "what the requests of a conversation share comes first"
+    made = background_body_of(a_request(thinking=wish), "m")
+    assert made["reasoning"] == {"effort": effort}
+
+
+def test_thinking_that_the_answer_has_no_room_for_is_left_out() -> None:
+    for dialect in ("anthropic", "bedrock"):
+        made = body(dialect, most_output=1_200, thinking=1_024)
+        assert "thinking" not in made
+        assert "additionalModelRequestFields" not in made
+    assert body("anthropic", thinking="low", schema=STRICT)["output_config"].keys() == {"effort", "format"}
+
+
+OLDER = "This model does not support the effort parameter."
+NEWER = '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'
+REFUSES_THINKING = [
+    ("anthropic", "high", [OLDER], [ADAPTIVE, budget(3_000)]),
+    ("anthropic", 2_000, [NEWER], [budget(2_000), {**ADAPTIVE, "output_config": {"effort": "low"}}]),
+    ("anthropic", "high", [OLDER, "thinking is not supported"], [ADAPTIVE, budget(3_000), {}]),
+    (
+        "anthropic",
+        "high",
+        ["effort is wrong", "enabled is wrong", "effort is wrong"],
+        [ADAPTIVE, budget(3_000), {**ADAPTIVE, "output_config": {"effort": "medium"}}, {}],
+    ),
+    ("", "low", ["Unrecognized request argument supplied: reasoning_effort"], [{"reasoning_effort": "low"}, {}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "wish", "refusals", "forms"), REFUSES_THINKING)
+def test_a_model_that_refuses_a_form_of_thinking_gets_the_other_or_none(
+    dialect: str, wish: str | int, refusals: list[str], forms: list[dict[str, Any]], provider: Served
+) -> None:
+    def script(asked: Asked) -> Refusal | Reply:
+        return Refusal(400, "x", refusals[asked.n - 1]) if asked.n <= len(refusals) else Reply("hi")
+
+    provider.script = script
+    scheme = f"p={dialect}+{provider.url}/v1" if dialect else f"p={provider.url}/v1"
+    request = a_request(thinking=wish, most_output=4_000)
+    ask(models(scheme), request, request)
+    names = {"thinking", "output_config", "reasoning_effort"}
+    sent = [{name: value for name, value in one.body.items() if name in names} for one in provider.asked]
+    assert sent == [*forms, forms[-1]], "it is learned"
+
+
+def test_requests_beside_each_other_learn_the_same(provider: Served) -> None:
+    both_are_here = asyncio.Barrier(2)
+
+    async def refuse(asked: Asked) -> Refusal:
+        await both_are_here.wait()
+        return Refusal(400, "x", "reasoning_effort is not supported")
+
+    provider.script = lambda asked: refuse(asked) if "reasoning_effort" in asked.body else Reply("hi")
+    adapter = models(f"p={provider.url}/v1")
+
+    async def both() -> list[Any]:
+        await adapter.answer(a_request())  # which makes the client that both use
+        return await asyncio.gather(*(adapter.answer(a_request(thinking="low")) for _ in range(2)))
+
+    assert [answer.text for answer in asyncio.run(both())] == ["hi", "hi"]

@@ -50,6 +50,7 @@ __all__ = [
     "make_relay",
     "make_signer",
     "make_worker",
+    "models_without_background",
     "models_without_price",
     "thread_store",
 ]
@@ -179,6 +180,17 @@ def models_without_price(profiles: str, region: str, models: Iterable[str]) -> l
     known, prices, now = Profiles(profiles, "*", region), Prices.packaged(), SystemClock().now()
     asked = [(model, *known.of(model)) for model in models] if prices.version else []
     return [(model, profile.name) for model, profile, name in asked if prices.of(profile, name, now) is None]
+
+
+def models_without_background(profiles: str, region: str, models: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the models of providers without requests in the background, each with its profile.
+
+    Raises `ValueError` for profiles with which no worker starts.
+    """
+    from baton.adapters.models.profiles import Profiles
+
+    known = Profiles(profiles, "*", region)
+    return [(model, known.of(model)[0].name) for model in models if known.of(model)[0].dialect]
 
 
 def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:

@@ -192,6 +192,7 @@ class ModelOptions(NodeFields, total=False):
     fallbacks: Sequence[str] | None
     max_output: int | None
     temperature: float | None
+    thinking: str | int | None
     corrections: int | None
     price: Prices | None
     background: bool | None
@@ -203,7 +204,16 @@ class ModelOptions(NodeFields, total=False):
 
 
 OF_MODEL = frozenset(
-    {"instructions", "fallbacks", "max_output", "temperature", "corrections", "price", "background"}
+    {
+        "instructions",
+        "fallbacks",
+        "max_output",
+        "temperature",
+        "thinking",
+        "corrections",
+        "price",
+        "background",
+    }
 )
 """Fields that belong to the model. The others belong to the node."""
 

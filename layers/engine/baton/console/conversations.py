@@ -15,6 +15,7 @@ from baton.console.rendering import commands, fitting_length, milliseconds, part
 from baton.console.visits import ENDED, Answer, Html, Unchanged, Visit, tag_of
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.scopes import is_turn, item_words
+from baton.core.models.messages import shown_prompt
 from baton.core.money import MICRO
 from baton.errors import UserError
 
@@ -110,6 +111,8 @@ def talks_of(
             place = (str(event.get("node") or ""), ".".join(map(str, event.get("iteration") or ())))
             if event["kind"] == "agent_began":
                 given = reader.value(event.get("given"))
+                if isinstance(given, Mapping):
+                    given = {**given, "prompt": shown_prompt(given.get("prompt"))}
                 found[place] = Talk(*place, given if isinstance(given, Mapping | Stored) else {})
                 continue
             if is_part and place not in found and _is_of_an_agent(event):

@@ -38,16 +38,17 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Request to a model.
 
-    `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`. `messages` are those
-    of the chat completions API: objects with `role` (system, user, assistant, tool), `content`, `tool_calls`
-    and `tool_call_id`, and the `echo` of an answer; equal beginnings are sent as equal bytes. `schema`: the
-    JSON Schema of the answer, which is then JSON text. `most_output` is the most tokens to generate,
-    reasoning included (0: the model's own limit), and `most_input` the most tokens to read, by the caller's
-    estimate (0: not estimated). `until`: deadline of the answer, in epoch milliseconds, even while the stream
-    goes on (0: in ten minutes). `key` names the request: a repetition has the same. `draft`: the adapter sets
-    on it how the text can be read while it arrives. `traceparent`: the trace of the request; it is not sent
-    to the provider. `token`: carried by a request in the background, so that it is recognised when it is
-    over.
+    `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`. `messages` are
+    those of the chat completions API: objects with `role` (system, user, assistant, tool), `content`,
+    `tool_calls` and `tool_call_id`, and the `echo` of an answer; `content` is text or parts; equal
+    beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which is then JSON text.
+    `most_output` is the most tokens to generate, reasoning included (0: the model's own limit);
+    `thinking`: `low`, `medium`, `high` or so many of them. `most_input` is the most tokens to read, by
+    the caller's estimate (0: not estimated). `until`: deadline of the answer, in epoch milliseconds, even
+    while the stream goes on (0: in ten minutes). `key` names the request: a repetition has the same.
+    `draft`: the adapter sets on it how the text can be read while it arrives. `traceparent`: the trace of
+    the request; it is not sent to the provider. `token`: carried by a request in the background, so that
+    it is recognised when it is over.
     """
 
     model: str
@@ -57,6 +58,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     most_output: int = 0
     most_input: int = 0
     temperature: float | None = None
+    thinking: str | int | None = None
     until: int = 0
     key: str = ""
     token: str = ""

@@ -13,6 +13,7 @@ from baton.core.log.questions import EXPIRED
 from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
 from baton.core.log.slots import scope_of, subject_item
 from baton.core.log.state import ANSWER
+from baton.core.models.messages import shown_prompt
 from baton.core.money import dollars
 from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
 
@@ -203,7 +204,9 @@ def _turn_began(event: Event) -> EventSentence | None:
     if not isinstance(given, Mapping):
         return None  # it is too large for its entry
     hears = f", and hears the signal `{event['listens']}`" if event.get("listens") else ""
-    return f"asks {given.get('model')}{hears}: {_short(given.get('prompt'))}", frozenset(("given", "listens"))
+    return f"asks {given.get('model')}{hears}: {_short(shown_prompt(given.get('prompt')))}", frozenset(
+        ("given", "listens")
+    )
 
 
 def _answer(said: Mapping[str, Any]) -> str:

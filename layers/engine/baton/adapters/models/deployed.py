@@ -6,8 +6,11 @@ It costs next to nothing until a model is called: the client and the prices are 
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from baton.adapters.credentials import Credentials
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from baton.adapters.models.requests import PartialResponse
 
 T = TypeVar("T")
+_EXCHANGE: Final = "baton.adapters.models.exchange"
 WEBHOOK: Final = "-webhook"
 """Suffix of a profile's name in the name of the secret that signs its webhooks."""
 CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
@@ -193,7 +197,7 @@ class DeployedModels:
         if self._exchange is None:
             # In a thread, because others run on this loop. Two first requests make two clients; the later one stays.
             try:
-                module = await self._offload(import_module, "baton.adapters.models.exchange")
+                module = await self._offload(_exchange_module)
             except ImportError as error:
                 raise StepFailure(
                     "tool_missing",
@@ -204,6 +208,18 @@ class DeployedModels:
             self._exchange = module.Exchange()
         assert self._exchange is not None
         return self._exchange
+
+
+def _exchange_module() -> ModuleType:
+    """Import the client, without collections of garbage: all of it stays, and later ones leave it out."""
+    if (known := sys.modules.get(_EXCHANGE)) is not None:
+        return known
+    from baton.adapters.aws import without_garbage_collection
+
+    with without_garbage_collection():
+        module = import_module(_EXCHANGE)
+        gc.freeze()
+    return module
 
 
 def _path(response: str) -> str:

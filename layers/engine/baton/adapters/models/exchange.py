@@ -19,8 +19,8 @@ import httpx2
 import openai
 
 from baton.adapters.models.answers import AnswerCollector, error_in, parts_of, redact_credential, words_of
+from baton.adapters.models.dialects import DIALECTS, Adaptation, adaptation_for, body_in
 from baton.adapters.models.profiles import BEDROCK, Profile
-from baton.adapters.models.requests import DIALECTS, Adaptation, adaptation_for
 from baton.core.failures import quoted
 from baton.core.failures.evidence import evidence_of
 from baton.core.failures.names import code_of_status
@@ -201,10 +201,9 @@ class Exchange:
         form: nothing was billed. Raises `StepFailure`; status 401 means that the credential was refused.
         """
         learned = self._learned.setdefault((profile.name, chat["model"]), [])
-        body = DIALECTS[profile.dialect].body(chat)
-        for known in learned:
-            body = known.change(body)
+        known = [*learned]  # others may learn meanwhile
         while True:
+            body = body_in(profile.dialect, chat, known)
             collected = AnswerCollector(profile.host, chat, most_input, profile.name)
             if draft is not None:
                 draft.read = partial(_drafted, collected, credential)
@@ -212,11 +211,13 @@ class Exchange:
                 return await self._ask(profile, credential, body, key, collected)
             except StepFailure as failure:
                 refused = failure.status in _NO_FORM and not failure.happened
-                other = adaptation_for(failure.message, body) if refused else None
-                if other is None or other in learned:
+                other = adaptation_for(failure.message, profile.dialect, chat, known) if refused else None
+                if other is None:
+                    failure.message += _media_hint(failure, chat)
                     raise
-            learned.append(other)
-            body, key = other.change(body), f"{key}/{len(learned)}" if key else ""
+            known.append(other)
+            learned += [] if other in learned else [other]
+            key = f"{key}/{len(known)}" if key else ""
 
     async def _ask(
         self,
@@ -314,6 +315,18 @@ class Exchange:
                 ),
             )
         return self._clients[profile.name]
+
+
+_MEDIA: Final = re.compile("image|vision|multi-?modal|document|file|pdf|content", re.IGNORECASE)
+_CLIENT: Final = range(400, 500)
+
+
+def _media_hint(failure: StepFailure, chat: Mapping[str, Any]) -> str:
+    """Return what the author can change about a refusal, where the prompt has an image or a file."""
+    has_media = any(isinstance(one.get("content"), list) for one in chat["messages"])
+    if not has_media or failure.status not in _CLIENT or not _MEDIA.search(failure.message):
+        return ""
+    return " (the prompt has an image or a file: ask a model, and a provider, that take it)"
 
 
 def _headers(profile: Profile, credential: str, key: str) -> dict[str, Any]:

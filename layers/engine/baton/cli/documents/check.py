@@ -337,26 +337,36 @@ def _compiled(
 
 
 def _with_models(report: Report) -> Report:
-    """Return the report with notes on its models: those that no worker of this project would ask."""
+    """Return the report with notes on its models: those that a worker of this project does not ask so."""
     names = models_to_price(report.models)
-    if not names:
+    handed = {
+        name for one in report.models if "background" in one for name in (one["model"], *one["fallbacks"])
+    }
+    if not names and not handed:
         return report
     from baton import settings
     from baton.core.deployment import ModelEndpoints
     from baton.project.config import NAME, read_models
-    from baton.wiring import models_without_price
+    from baton.wiring import models_without_background, models_without_price
 
     said, region = read_models(Path(NAME))
     profiles = said or ModelEndpoints.model_profiles
     try:
-        missing = models_without_price(profiles, region or settings.region() or _ANY_REGION, names)
+        region = region or settings.region() or _ANY_REGION
+        missing = models_without_price(profiles, region, names)
+        waiting = models_without_background(profiles, region, sorted(handed))
     except ValueError as error:
         return replace(report, notes=(*report.notes, f"no worker starts with these `ModelProfiles`: {error}"))
-    notes = (
+    notes = [
         f"`{name}` has no price at the profile `{profile}`, so that it is not asked: write `price`, or another of the"
         f" profiles before its name ({profiles})"
         for name, profile in missing
-    )
+    ]
+    notes += [
+        f"`{name}` is not asked in the background: the profile `{profile}` has no such requests. Leave `background` out,"
+        f" or write another of the profiles before its name ({profiles})"
+        for name, profile in waiting
+    ]
     return replace(report, notes=(*report.notes, *notes))
 
 

@@ -451,8 +451,9 @@ def model_nodes(graph: Graph) -> list[dict[str, Any]]:
     """Return a description of each node that asks a model, including those of the document's graphs.
 
     Contains `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and costs. `replan`: the node
-    asks for a replacement of its step. `answers_usd`: maximum cost of all its answers, including corrected
-    ones, by the price in the document, None without one. `cost_usd`: its limit, or its document's.
+    asks for a replacement of its step. `background`: no worker waits for the answer. `answers_usd`: maximum
+    cost of all its answers, including corrected ones, by the price in the document, None without one.
+    `cost_usd`: its limit, or its document's.
     """
     from baton.core.models.usage import MODEL
 
@@ -471,9 +472,8 @@ def models_to_price(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
-    from baton.core.models.usage import REFUSED, Price, most_of
+    from baton.core.models.usage import REFUSED, USUAL_OUTPUT, Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.models.model_request import USUAL_OUTPUT
 
     given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
     found: dict[str, Any] = {"node": node.name, "model": given["model"]}
@@ -489,6 +489,8 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
             "calls_in_a_turn": parts.calls_in_a_turn,
             "tokens": parts.tokens or None,
         }
+    if step.callback is not None:
+        found["background"] = True
     if node.replan is not None:
         found |= {"replan": True, "tools": [call.tool for call in node.replan.calls]}
     price, again = given.get("price"), step.failures[REFUSED].retry

@@ -312,6 +312,7 @@ def _within(value: float, least: float, most: float = 1) -> float:
 _SPACE = re.compile(r"\s+")
 _LONGEST_WORD = 100
 _SYSTEM = frozenset({"system", "developer"})
+_OF_PARTS = frozenset({"text", "image", "file", "name"})
 
 
 def drop_older_half(value: Any) -> Any:
@@ -320,11 +321,14 @@ def drop_older_half(value: Any) -> Any:
     It may be shortened again.
     Of a text the second half stays, from a word's beginning on.
     Of messages the system's and the last stay; if there are no others, the last is shortened itself.
+    Of the parts of a prompt, with images and files, none is left out.
     Of any other list the second half of its items stays.
     """
     if isinstance(value, str):
         return _from_middle(value)
     if not isinstance(value, list) or not value:
+        return value
+    if all(isinstance(one, dict) and one.keys() <= _OF_PARTS for one in value):
         return value
     if not _are_messages(value):
         return value[len(value) // 2 :] if len(value) > 1 else [drop_older_half(value[0])]

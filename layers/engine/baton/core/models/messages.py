@@ -6,7 +6,10 @@ Messages have the form of the chat completions API.
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -89,14 +92,140 @@ def _within(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value
 
 
-def opening(given: Mapping[str, Any]) -> list[Message]:
-    """Return the first messages: the instructions, if there are any, and the prompt."""
+def opening(given: Mapping[str, Any], stored: Mapping[str, Any] = MappingProxyType({})) -> list[Message]:
+    """Return the first messages: the instructions, if there are any, and the prompt.
+
+    `stored`: the values of the references in the prompt. Raises `ValueError` for an image or a file that is
+    none.
+    """
     first = (
         [{"role": "system", "content": message_text(given["instructions"])}]
         if given.get("instructions")
         else []
     )
-    return [*first, {"role": "user", "content": message_text(given["prompt"])}]
+    prompt = given["prompt"]
+    content = _content(prompt, stored) if has_media(prompt) else message_text(prompt)
+    return [*first, {"role": "user", "content": content}]
+
+
+IMAGE, FILE = "image", "file"
+STORED = "cas://sha256/"
+MOST_MEDIA = 20  # images and files of a prompt
+MOST_MEDIUM, MOST_OF_ALL = 5_242_880, 20_971_520  # characters, as base64
+MEDIA_TOKENS = 10_000
+"""Tokens that an image may be, whatever its bytes: providers scale larger ones down."""
+_KINDS = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF", "image/webp"),
+    (b"%PDF-", "application/pdf"),
+)
+_NO_IMAGE = "no PNG, JPEG, GIF or WebP in base64, and no address that begins with https://"
+
+
+def is_part(value: Any) -> bool:
+    """Return true for a part of a prompt: a `text`, an `image`, or a `file` with or without a `name`."""
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        return False
+    return value.keys() in ({"text"}, {IMAGE}, {FILE}, {FILE, "name"})
+
+
+def has_media(prompt: Any) -> bool:
+    """Return true for a prompt that is a list of parts, with an image or a file among them."""
+    return isinstance(prompt, list) and all(map(is_part, prompt)) and any("text" not in one for one in prompt)
+
+
+def stored_media(prompt: Any) -> list[str]:
+    """Return the references in a prompt, each once."""
+    said = (one.get(IMAGE) or one.get(FILE) or "" for one in prompt) if has_media(prompt) else ()
+    return list(dict.fromkeys(one for one in said if one.startswith(STORED)))
+
+
+def check_media(prompt: Sequence[Mapping[str, str]]) -> None:
+    """Raise `ValueError` for a prompt with too many parts, or without a text."""
+    media = [one.get(IMAGE) or one.get(FILE) or "" for one in prompt if "text" not in one]
+    if len(media) == len(prompt):
+        raise ValueError("it has no `text` that says what the model is to do with its images and files")
+    if len(media) > MOST_MEDIA:
+        raise ValueError(f"it has {len(media)} images and files; at most {MOST_MEDIA} are sent")
+    if sum(map(len, media)) > MOST_OF_ALL:
+        raise ValueError(f"its images and files have more than {MOST_OF_ALL:,} characters of base64 together")
+
+
+def _content(prompt: Sequence[Mapping[str, str]], stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+    read = [{name: _value(one, stored) for name, one in part.items()} for part in prompt]
+    check_media(read)
+    return [part_of(number, one) for number, one in enumerate(read, 1)]
+
+
+def _value(text: str, stored: Mapping[str, Any]) -> Any:
+    return stored.get(text, text) if text.startswith(STORED) else text
+
+
+def part_of(number: int, part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a prompt as one of the chat completions API. Raises `ValueError`."""
+    if "text" in part:
+        return {"type": "text", "text": part["text"]}
+    kind = IMAGE if IMAGE in part else FILE
+    value, where = part[kind], f"`{kind}` in part {number}"
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is a stored value that is no text")
+    if len(value) > MOST_MEDIUM:
+        raise ValueError(f"{where} has {len(value):,} characters; at most {MOST_MEDIUM:,} are sent")
+    if value.startswith("https://") and kind == IMAGE:
+        return {"type": "image_url", "image_url": {"url": value}}
+    if value.startswith(("https://", "http://")) and "\n" not in value:
+        need = _NO_IMAGE if kind == IMAGE else "an address; a file is given by its content"
+        raise ValueError(f"{where} is {need}")
+    media, data = _read(value)
+    if kind == IMAGE:
+        if not media.startswith("image/"):
+            raise ValueError(f"{where} is {_NO_IMAGE}")
+        return {"type": "image_url", "image_url": {"url": f"data:{media};base64,{data}"}}
+    name = part.get("name") or f"file-{number}"
+    if media == "application/pdf":
+        return {"type": "file", "file": {"filename": name, "file_data": f"data:{media};base64,{data}"}}
+    if media:
+        raise ValueError(f"{where} is of the type {media}; a file is a PDF in base64, or text")
+    return {"type": "text", "text": f"{name}:\n{data}"}
+
+
+def _read(value: str) -> tuple[str, str]:
+    """Return the type of what is in base64, and the base64; no type and the text for anything else."""
+    head, is_url, data = value.rpartition("base64,") if value.startswith("data:") else ("", "", value)
+    plain = "".join(data.split()).replace("-", "+").replace("_", "/")
+    try:
+        content = base64.b64decode(plain, validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    if media := next((kind for begin, kind in _KINDS if content.startswith(begin)), ""):
+        return media, plain
+    if not is_url:
+        return "", value
+    said = head.removeprefix("data:").partition(";")[0]
+    try:
+        return ("", content.decode()) if said.startswith("text/") else (said or "unknown", plain)
+    except UnicodeDecodeError:
+        return "unknown", plain
+
+
+def shown_prompt(prompt: Any) -> Any:
+    """Return a prompt for people: an image or a file as its type and its size."""
+    if not has_media(prompt):
+        return prompt
+    return [
+        {name: one if name in ("text", "name") else _shown(one) for name, one in part.items()}
+        for part in prompt
+    ]
+
+
+def _shown(value: str) -> str:
+    if value.startswith(("https://", STORED)):
+        return value
+    media, data = _read(value)
+    size = len(data) * 3 // 4 - data[-2:].count("=") if media else len(data.encode())
+    return f"[{media or 'text'}, {size:,} bytes]"
 
 
 def turn(
@@ -208,8 +337,22 @@ def refused_text(text: str) -> str:
 
 
 def bytes_of(messages: Sequence[Message]) -> int:
-    """Return the bytes that these messages have as JSON, each with the comma behind it."""
+    """Return the bytes that these messages have as JSON, each with the comma behind it.
+
+    An image or a file counts for the tokens that it may be.
+    """
+    for message in messages:
+        if "content" in message and type(message["content"]) is list:
+            rest = [one for one in messages if one is not message]
+            return bytes_of(rest) + sum(map(_most_tokens, message["content"]))
     return len(_encode(messages)) - 1 if messages else 0
+
+
+def _most_tokens(part: Mapping[str, Any]) -> int:
+    if part["type"] == "text":
+        return len(_encode(part)) + _FRAME
+    data = part["file"]["file_data"] if part["type"] == FILE else ""
+    return max(MEDIA_TOKENS, len(data) * 3 // 4)
 
 
 def request_bytes(messages: Sequence[Message], more: Any = None, known: int = 0) -> int:

@@ -105,6 +105,11 @@ LONGEST_MS: Final = 3_600_000
 """The same of a request in the background, for which no worker waits."""
 HANDOVER_MS: Final = 30_000
 """Milliseconds to hand over such a request, or to fetch its answer."""
+USUAL_OUTPUT: Final = 4_096
+"""Tokens that an answer has at most where the document does not say."""
+THINKING: Final = ("low", "medium", "high")
+LEAST_THINKING: Final = 1_024
+"""The fewest tokens of thinking that a provider takes."""
 LEAST_COST: Final = 1
 """Micro-dollars held for any request before more is known."""
 

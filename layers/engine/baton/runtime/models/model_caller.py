@@ -114,7 +114,8 @@ class ModelCaller:
 
     async def _single(self, asking: ModelAttempt, given: Mapping[str, Any]) -> Any:
         given = as_priced(given, self._step.node.arguments["model"])
-        answer = await asking.answer(given, self._corrected(said.opening(given)))
+        opening = await Transcript(self._context, self._values, self._state.origin).opening(given)
+        answer = await asking.answer(given, self._corrected(opening))
         return answer if isinstance(answer, Response) else answer_data(answer, self._step.node.output_schema)
 
     async def _plan(self, asking: ModelAttempt, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,11 +132,11 @@ class ModelCaller:
         origin, slot = self._state.origin, self._step.slot
         told = self._memory.told[origin.saga, owner_of(slot)]
         transcript = Transcript(self._context, self._values, origin, told)
-        written = await transcript.content(work.given)
-        given = as_priced({**written, **changed}, written["model"])
+        given, named = await transcript.given(work, changed), told.written["model"]
+        given = as_priced(given, named)
         tools = self._memory.offered(self._step.node.arguments)
-        talk, share = await transcript.read(work, given, tools.names), int(changed.get(SHARE, 0))
-        summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
+        talk, share = await transcript.read(work, tools.names), int(changed.get(SHARE, 0))
+        summary = Summary(asking, self._context.clock, told.written, given["model"], changed.get(SUMMARISE))
         if share:
             talk = await transcript.cut(work, talk, share, summary.of)
         talk = await transcript.kept(work, talk)

@@ -35,7 +35,17 @@ from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.usage import MODEL, REFUSED, Price, Usage, is_credible, most_of, most_used, usage_cost
+from baton.core.models.usage import (
+    MODEL,
+    REFUSED,
+    USUAL_OUTPUT,
+    Price,
+    Usage,
+    is_credible,
+    most_of,
+    most_used,
+    usage_cost,
+)
 from baton.core.money import MICRO, Assumed
 from baton.ports import Clock, HeldMoney, HoldRequest, SagaRef, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
@@ -167,10 +177,6 @@ class ModelMemory:
 
 
 NO_TOOLS = Offered({})
-
-
-USUAL_OUTPUT = 4_096
-"""Tokens that an answer has at most where the document does not say."""
 
 
 class ModelAttempt:
@@ -317,6 +323,7 @@ class ModelAttempt:
             most_output=most_output,
             most_input=reckoned,
             temperature=given.get("temperature"),
+            thinking=None if beside else given.get("thinking"),
             until=until or context.deadline_ms,
             key=self._key(beside),
             traceparent=context.traceparent,
@@ -358,8 +365,8 @@ class ModelAttempt:
             if counted >= size:
                 raise
             raise halted.because(
-                f"the request has {size:,} bytes, and each is taken for a token of input, because no token is "
-                "shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
+                f"the request has {size:,} bytes, an image counted as 10,000, and each is taken for a token of input, "
+                "because no token is shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
 
@@ -388,9 +395,11 @@ class ModelAttempt:
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """Return the higher of the deployment's and the document's price: a document only makes it dearer."""
-        known, own = self._models.price(model), given.get("price")
-        prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
-        return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
+        known = self._models.price(model)
+        if (said := given.get("price")) is None:
+            return known
+        own = Price(**said)
+        return own if known is None else max(known, own, key=lambda price: most_of(price, MICRO, MICRO))
 
     def _count(self, usage: Usage, price: Price, model: str) -> None:
         cost = usage_cost(usage, price)

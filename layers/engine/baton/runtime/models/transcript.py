@@ -14,6 +14,8 @@ from baton.core.log.scopes import Agent, Turn, agent_call_item
 from baton.core.log.state import Origin
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
+from baton.errors import CorruptLog
+from baton.ports import StepFailure
 from baton.runtime.invocation.attempt import Values
 from baton.runtime.invocation.context import InvocationContext
 
@@ -41,10 +43,14 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 class TranscriptCache(msgspec.Struct):
     """Parts that an invocation keeps of an agent from one request to the next, each with its bytes as JSON.
 
-    The opening; the segments, by reference; and by number the messages of the turns that are in its state,
+    What the agent was `given`, and its value; the instructions and the prompt with the opening that they
+    make; the segments, by reference; and by number the messages of the turns that are in its state,
     with the names of the tools in them.
     """
 
+    given: Value | None = None
+    written: Mapping[str, Any] = {}
+    texts: tuple[Any, Any] = (None, None)
     opening: tuple[list[Message], int] = ([], 0)
     segments: dict[str, tuple[_Said, int]] = {}
     names: Mapping[str, str] = {}
@@ -96,12 +102,40 @@ class Transcript:
         self._origin = origin
         self._told = told or TranscriptCache()
 
-    async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
-        """Return the talk so far. `names` are those of the tools on the wire."""
-        told, tail = self._told, list[Message]()
-        opening, size = said.opening(given), 0
-        if told.opening[0] != opening:
-            told.opening = opening, said.bytes_of(opening)
+    async def given(self, work: Agent, changed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the agent was given, `changed` by this turn.
+
+        It is read once, and so are the images and files in its prompt.
+        """
+        told = self._told
+        if told.given is not work.given:
+            told.given, told.written = work.given, await self.content(work.given)
+        given = {**told.written, **changed}
+        texts = given.get("instructions"), given["prompt"]
+        if told.texts[0] is not texts[0] or told.texts[1] is not texts[1]:
+            opening = await self.opening(given)
+            told.texts, told.opening = texts, (opening, said.bytes_of(opening))
+        return given
+
+    async def opening(self, given: Mapping[str, Any]) -> list[Message]:
+        """Return the first messages. Raises `StepFailure` for an image or a file that cannot be sent."""
+        prompt = given["prompt"]
+        stored = dict[str, Any]()
+        if said.has_media(prompt):
+            for ref in said.stored_media(prompt):
+                try:
+                    stored[ref] = msgspec.json.decode(await self._blob(ref))
+                except CorruptLog as error:
+                    raise _unsendable(f"there is no value {ref}") from error
+        try:
+            return said.opening(given, stored)
+        except ValueError as error:
+            raise _unsendable(str(error)) from error
+
+    async def read(self, work: Agent, names: Mapping[str, str]) -> Talk:
+        """Return the talk so far, behind what was `given`. `names` are those of the tools on the wire."""
+        told, tail, size = self._told, list[Message](), 0
+        opening = told.opening[0]
         parts = await self._parts(work.segments)
         heard = await self._heard(work.heard) if work.heard else []
         talk = Talk(opening, parts, tail, heard)
@@ -213,6 +247,10 @@ class Transcript:
 
     async def _blob(self, ref: str) -> bytes:
         return await self._context.call(self._context.blobs.get, self._origin.tenant, ref)
+
+
+def _unsendable(why: str) -> StepFailure:
+    return StepFailure("validation_failed", f"the prompt cannot be sent: {why}", unsent=True)
 
 
 def _oldest(talk: Talk) -> tuple[str, int]:

@@ -76,6 +76,7 @@ WORDS = {
     "instructions": "system system_prompt persona role",
     "prompt": "input question user message messages text",
     "max_output": "max_tokens max_output_tokens max_completion_tokens",
+    "thinking": "reasoning reasoning_effort effort thinking_budget budget_tokens",
     "corrections": "max_corrections",
 }
 SAID = {"output format": "what the answer has to be is the node's `output_schema`"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 from pydantic.types import JsonValue
@@ -50,7 +50,19 @@ from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 from baton.core.failures.policy import FIXED, PolicyChange, RetryChange
 from baton.core.graph.graph import NODE_NAME, CallbackTimes
-from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
+from baton.core.models.messages import FILE, IMAGE, STORED, check_media, has_media, is_part, part_of
+from baton.core.models.usage import (
+    HANDOVER_MS,
+    LEAST_THINKING,
+    LONGEST_MS,
+    MODEL,
+    REFUSED,
+    SHARE,
+    SUMMARISE,
+    THINKING,
+    USUAL_OUTPUT,
+    model_tool,
+)
 
 MOST_AT_ONCE, AT_ONCE = 256, 40
 """The most items at a time: each is a part of the saga's state while it is at work."""
@@ -213,6 +225,49 @@ def _said(value: Any) -> Any:
     return value
 
 
+_PARTS = "write each part as `text: …`, `image: …` or `file: …`, and a file with its `name` if it has one"
+_OF_OTHERS = frozenset({"image", "file", "image_url", "input_image", "input_file", "document"})
+
+
+def _thinking(value: Any) -> str | int:
+    if value in THINKING or (type(value) is int and LEAST_THINKING <= value <= MOST_OUTPUT):
+        return value  # type: ignore[no-any-return]  # one of these
+    hint = f"a number of tokens is from {LEAST_THINKING:,} to {MOST_OUTPUT:,}"
+    raise refuse(f"`{document_form(value)}` must be `low`, `medium`, `high` or a number of tokens", hint)
+
+
+_THINKING = {
+    "anyOf": [
+        {"enum": list(THINKING)},
+        {"type": "integer", "minimum": LEAST_THINKING, "maximum": MOST_OUTPUT},
+    ]
+}
+
+
+def _prompt(value: Any) -> Any:
+    """Refuse a prompt with an image or a file that is none, or that is not written as a part of a list."""
+    _said(value)
+    is_alone = isinstance(value, dict) and {*value} & {IMAGE, FILE} and is_part(value)
+    if is_alone:
+        raise refuse("an image or a file is a part of a list", _PARTS)
+    if not isinstance(value, list):
+        return value
+    if not has_media(value):
+        for number, part in enumerate(value, 1):
+            if isinstance(part, dict) and _OF_OTHERS & {*part, part.get("type")}:
+                raise refuse(f"part {number} is no part of a prompt", _PARTS)
+        return value
+    try:
+        for number, part in enumerate(value, 1):
+            said = part.get(IMAGE) or part.get(FILE) or ""
+            if said and "${" not in said and not said.startswith(STORED):
+                part_of(number, part)
+        check_media(value)
+    except ValueError as error:
+        raise refuse(str(error), _PARTS) from None
+    return value
+
+
 class Asking(Model):
     """Request to a model: the prompt, its limits and the models to fall back to."""
 
@@ -224,14 +279,24 @@ class Asking(Model):
     instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(
         default=None, description="Role of the model, and the rules that it has to keep."
     )
-    prompt: Annotated[Value, BeforeValidator(_said)] = Field(
-        description="Question to the model: text, or a value that the model gets as JSON."
+    prompt: Annotated[Value, BeforeValidator(_prompt)] = Field(
+        description=(
+            "Question to the model: text, a list of parts with images and files, or a value that the model "
+            "gets as JSON."
+        )
     )
     max_output: Annotated[int, between(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
     temperature: Annotated[float | None, Reads(_temperature, _HEAT)] = Field(
         default=None, description="Randomness of the answer, from 0 to 2."
+    )
+    thinking: Annotated[str | int | None, Reads(_thinking, _THINKING)] = Field(
+        default=None,
+        description=(
+            "Amount of thinking before an answer: `low`, `medium`, `high`, or a number of tokens. They are part "
+            "of `max_output`."
+        ),
     )
     corrections: Annotated[int, between(0, MOST_CORRECTIONS)] = Field(
         default=3,
@@ -251,10 +316,22 @@ class Asking(Model):
         description="Price of the model, if the deployment has none. The higher of the two counts.",
     )
 
+    @model_validator(mode="after")
+    def _can_think(self) -> Self:
+        if self.thinking is None:
+            return self
+        if self.temperature is not None:
+            raise refuse("a model that thinks takes no `temperature`", "leave out one of the two")
+        least = self.thinking if isinstance(self.thinking, int) else LEAST_THINKING
+        if (most := self.max_output or USUAL_OUTPUT) <= least:
+            said = f"an answer has at most {most:,} tokens, and {least:,} of them may be thinking"
+            raise refuse(said, "raise `max_output`, or lower `thinking`")
+        return self
+
 
 def model_arguments(model: str, asking: Asking) -> dict[str, Any]:
     """Return the arguments that are rendered when the node is ready."""
-    names = {"instructions", "prompt", "max_output", "temperature", "price"}
+    names = {"instructions", "prompt", "max_output", "temperature", "thinking", "price"}
     said: dict[str, Any] = asking.model_dump(include=names, exclude_unset=True)
     return {"model": model, **{name: value for name, value in said.items() if value is not None}}
 
