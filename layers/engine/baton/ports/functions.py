@@ -41,7 +41,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     published: Mapping[str, Any] = {}
 
 
-class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
+class OperationRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One operation that a function asks for: a step of `tool`, or what `node` says, with its `arguments`.
 
     `item` is its name in the log and `label` in words. `digest` is the same for the same request.
@@ -60,7 +60,7 @@ class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     answers: str = ""
 
 
-class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
     When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`. `changes`:
