@@ -145,20 +145,21 @@ class _Live(Struct):
     def progress(
         self,
         call: FunctionCall,
+        at: int,
         operations: tuple[AskedOperation, ...],
         segments: tuple[Segment, ...] | None = None,
         state: Value | None = None,
     ) -> FunctionProgress:
-        """Return how far it has run. `state`: that with which it has begun again."""
+        """Return how far it has run, at this time. `state`: that with which it has begun again."""
         if self.end is not None:
             output = None if self.end.failure is not None else Value(v=self.end.output)
-            return FunctionProgress(at=self.at(call), output=output, failure=self.end.failure)
+            return FunctionProgress(at=at, output=output, failure=self.end.failure)
         work = call.work
         left: tuple[str, ...] = ()
         if self.left:
             left = tuple(item for item in self.left if item in work.asked and item not in work.ended)
         return FunctionProgress(
-            at=self.at(call),
+            at=at,
             operations=operations,
             left=left,
             segments=segments,
@@ -246,7 +247,7 @@ class _Memory:
         most = _most_inline(asked, self._inline_bytes)
         if any(one.given is not None and len(_encode(one.given.v)) > most for one in asked):
             return None
-        return live.progress(call, tuple(asked))
+        return live.progress(call, at, tuple(asked))
 
 
 def _most_inline(asked: Sequence[AskedOperation], most: int) -> int:
@@ -332,9 +333,9 @@ class FunctionRunner:
             operations.append(one)
         if live.checkpoints != call.work.checkpoints:
             kept = await self._p.values.inline_or_blob(origin, state)
-            return live.progress(call, tuple(operations), state=kept)
+            return live.progress(call, live.at(call), tuple(operations), state=kept)
         segments = await self._segments(run, call, live) if _is_segment_due(call) else None
-        return live.progress(call, tuple(operations), segments)
+        return live.progress(call, at, tuple(operations), segments)
 
     def _open(
         self,
