@@ -202,10 +202,7 @@ class Decision(Struct, frozen=True, gc=False):
     @property
     def is_lacking(self) -> bool:
         """True if a fetch is needed before more can be decided; decide again with its result."""
-        for command in self.commands:  # each step comes here
-            if command.when == "first":
-                return True
-        return False
+        return bool(self.commands) and any(command.when == "first" for command in self.commands)
 
 
 def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -> tuple[Command, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import reduce
+from itertools import compress
+from operator import attrgetter
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -210,25 +212,20 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     return news
 
 
+_BY_SLOT = (
+    *("open", "approved", "items", "journals", "begun"),
+    *("first_started_at", "failing", "held", "corrections", "pauses"),
+)
+_by_slot = attrgetter(*_BY_SLOT)
+
+
 def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.OperationsBegan) -> dict[str, Any]:
     """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
     steps has none.
     """
-    news: dict[str, Any] = {}
-    for name in (
-        "open",
-        "approved",
-        "items",
-        "journals",
-        "begun",
-        "first_started_at",
-        "failing",
-        "held",
-        "corrections",
-        "pauses",
-    ):
-        if known := getattr(state, name):
-            news[name] = without(known, gone)
+    news, maps = dict[str, Any](), _by_slot(state)
+    for name, known in compress(zip(_BY_SLOT, maps, strict=True), maps):
+        news[name] = without(known, gone)
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
