@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from baton.core.graph.graph import Graph
+from baton.core.log.functions import AskedOperation
 from baton.core.log.records import Failure
 
 
@@ -41,27 +42,7 @@ class FunctionFacts(msgspec.Struct, frozen=True, kw_only=True):
     published: Mapping[str, Any] = {}
 
 
-class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation that a function asks for: a step of `tool`, or what `node` says, with its `arguments`.
-
-    `item` is its name in the log and `label` in words. `digest` is the same for the same request.
-    `attempts` and `timeout_ms` of a step: 0 for those of the tool. `answers`: NAME/KEY of the signal whose
-    sender gets the arguments as the answer. `in_memory`: see `AskedOperation`.
-    """
-
-    item: str
-    label: str
-    digest: str
-    tool: str = ""
-    node: dict[str, Any] = {}
-    arguments: Any = None
-    attempts: int = 0
-    timeout_ms: int = 0
-    answers: str = ""
-    in_memory: bool = False
-
-
-class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The work of a function between two waits: the operations that it asks for, and those that it has left.
 
     When it `is_over`, it has an `output`, a `failure`, or the state with which it `begins_again`. `changes`:
@@ -69,7 +50,7 @@ class FunctionStep(msgspec.Struct, frozen=True, kw_only=True):
     changed.
     """
 
-    asked: tuple[OperationRequest, ...] = ()
+    asked: tuple[AskedOperation, ...] = ()
     left: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     is_over: bool = False

@@ -83,7 +83,7 @@ only, and sagas parked until new code is deployed.
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 
 
-class Wake(msgspec.Struct, frozen=True, omit_defaults=True):
+class Wake(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Reason why the stream passes an item on: the version the log has reached, and the time to act.
 
     `at` is the moment to deliver (0: at once). `parent` is the key of the saga that waits for the end of this
@@ -140,7 +140,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
 
-class Appended(msgspec.Struct, frozen=True):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """Confirmation that an entry was stored.
     `watched`: until when a viewer watches the saga, if one has announced itself since the previous entry.
     """
@@ -148,7 +148,7 @@ class Appended(msgspec.Struct, frozen=True):
     watched: int = 0
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """Entry or snapshot: opaque bytes under a branch and a version.
 
     `size` is set on reads: bytes of the stored item by the store's own rule. `expires` is that of its head.

@@ -105,7 +105,7 @@ BATCH = "last_error.batch"
 """Name of the batch result of a failure that is passed to a graph."""
 
 
-class EvaluationContext(Struct, frozen=True):
+class EvaluationContext(Struct, frozen=True, gc=False):
     """The values at `slot` (empty: for the saga's output).
 
     `output` is the new output of its node; `step` has the fields of the root `step`, for the place that has

@@ -115,7 +115,7 @@ def decide(
     return replace(decision, commands=(*decision.commands, SendNotices(pending)))
 
 
-class Advance(Struct, frozen=True):
+class Advance(Struct, frozen=True, gc=False):
     """Events to append (empty: nothing to write), and the decision that holds after the append.
 
     The events include `taken` outcomes, and `rows` must be written with them or not at all. `more`: the entry
@@ -390,7 +390,7 @@ RULES = (
 _LOOKS = attrgetter(*(rule.when for rule in RULES))  # in one call: most sagas meet two rules
 
 
-class _Entry(Struct):
+class _Entry(Struct, gc=False):
     """An entry in the making: the state after its events, and the bytes of room left."""
 
     program: Program

@@ -37,7 +37,7 @@ from baton.core.log.state import State
 from baton.core.nodes.base import Activation, UnfitError
 
 
-class RunStep(Struct, frozen=True):
+class RunStep(Struct, frozen=True, gc=False):
     """Run a tool once: this attempt, after the `hooks` (tools) and by the alternative `way`.
 
     `failure`: that of the last attempt.
@@ -86,7 +86,7 @@ class RunStep(Struct, frozen=True):
 When = Literal["first", "after"]
 
 
-class Command(Struct, frozen=True):
+class Command(Struct, frozen=True, gc=False):
     """An action of the runtime.
 
     `first`: no decision is possible without it. `after`: once the events of the decision are appended.
@@ -176,7 +176,7 @@ class SendNotices(Command, frozen=True):
 C = TypeVar("C", bound=Command)
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """The next actions of a saga.
 
     record: facts to append before anything else happens. commands: actions, at most one of each kind, in the
@@ -230,7 +230,7 @@ def activation(program: Program, state: State, slot: str) -> Activation:
     return Activation(slot, program.node_at(state, slot) if place.item else program.nodes[place.node], place)
 
 
-class DecisionBuilder(Struct):
+class DecisionBuilder(Struct, gc=False):
     """A decision in the making. `state` moves on with every fact noted."""
 
     program: Program

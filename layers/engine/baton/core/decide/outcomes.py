@@ -45,7 +45,7 @@ HELD = "held"  # why there was none
 UNIT = "unit"  # why it is not over
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """The end of one attempt of the step at `slot`: exactly one of output, failure or interruption.
 
     `tool_version` and `schema_hash` are those of the code that ran. `budget_ms` is set for an interruption:

@@ -202,12 +202,13 @@ class Program:
 
     def node_at(self, state: State, slot: str) -> Node:
         """Return the node at a slot, or the part of a node that an item is."""
-        node = self.nodes[Slot.parse(slot).node]
-        if "#" not in slot:
+        place = Slot.parse(slot)
+        node = self.nodes[place.node]
+        if not place.item:
             return node
         if (undoing := state.undo.work) is not None and slot in undoing.steps:
-            return undoing.part(node, Slot.parse(slot))
-        return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), Slot.parse(slot).item)
+            return undoing.part(node, place)
+        return self.kinds[node.kind].part(node, state.open.get(place.owner), place.item)
 
     def is_one_of_many(self, slot: str) -> bool:
         """Return true if a slot is that of one item of a list."""

@@ -48,7 +48,7 @@ class RouteError(Exception):
         self.answer = answer
 
 
-class Settlement(Struct, frozen=True, kw_only=True):
+class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """The consequences of an event. The fields have the meaning that they have in an event.
 
     `output`, `keep` and `full` are those of a node that is done.

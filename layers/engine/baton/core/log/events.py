@@ -674,7 +674,7 @@ Event = (
 )
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One append to the log: its events, its writer and its time.
 
     `epoch` is that of the lease under which a worker wrote it, 0 for any other writer. By epoch and

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from baton.core.graph.graph import Node
 
 
-class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """One operation that a function asks for.
 
     `item` names it in its slot, `label` in words if that is another text. `tool`: a step of this tool, with
@@ -40,7 +40,7 @@ class AskedOperation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     in_memory: bool = False
 
 
-class Heard(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Heard(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A result that a function has heard at the time `at`: that of the operation `item` with this digest.
 
     `by`: the key of the signal that it is.
@@ -140,7 +140,7 @@ class FunctionClosed(Gives, frozen=True, tag="function_closed", omit_defaults=Tr
     heard: tuple[str, ...] = ()
 
 
-class FunctionCall(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A function that is to run on at the time `now`: at `slot` of a branch, with the results that it has not
     heard, in order, until it waits for operations or is over. `version`: that of the log. `calls`: the steps
     that it may ask for.
@@ -162,7 +162,7 @@ def reply_in(events: Iterable[Any], signal: str) -> Value:
     return next(one.given for one in asked if one.answers == signal and one.given is not None)
 
 
-class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionProgress(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The result of a call at the time `at`: the operations that the function asks for and those that it has
     left.
 

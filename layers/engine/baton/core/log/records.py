@@ -1,6 +1,7 @@
 """Parts of events: values, failures, tokens, questions and notices; and the root of all kinds of event.
 
-Events are in events.py, those about failed steps included.
+Events are in events.py, those about failed steps included. A frozen record of JSON is in no cycle, so those
+that each step makes are `gc=False`: the collector does not count and visit them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from baton.core.failures.codes import CHILD_FAILED, says_nothing
 from baton.core.log.slots import slot_of
 
 
-class Segment(msgspec.Struct, frozen=True, array_like=True):
+class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A blob with the messages of `turns` turns of a transcript."""
 
     ref: str
@@ -44,7 +45,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tokens: tuple[int, ...] = ()
 
 
-class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) if that is cheaper."""
 
     v: Any = None
@@ -98,7 +99,7 @@ class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str = ""
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The reason why a step or a saga failed: a code for programs, a message for people, the node if any.
 
     For an attempt of a tool also the class, the HTTP status if any, the tool, the attempt and the time.
@@ -310,7 +311,7 @@ class UnsentNotice(msgspec.Struct, frozen=True):
     why: str
 
 
-class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One firing of one edge: sender, receiver, one iteration number per enclosing loop, and life.
 
     A dead token means that this edge will not be taken in this iteration.
@@ -327,7 +328,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
         return slot_of(self.dst, self.iteration, "") if self.iteration else self.dst
 
 
-class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
+class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True, gc=False):
     """Base class of all events, the root of the tagged union.
 
     Its properties hold for an event that has no field of the same name.
@@ -467,7 +468,7 @@ TIMED_OUT = {"timed_out": True}
 """The output of a wait for a signal whose time is over."""
 
 
-class Work(msgspec.Struct, frozen=True):
+class Work(msgspec.Struct, frozen=True, gc=False):
     """Base class of open work; by default it delegates to its inner steps.
 
     Each kind overrides the methods in which it differs.

@@ -220,7 +220,7 @@ class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     closed: tuple[Segment, ...] = ()
 
 
-class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Traces of crashes of its invocations."""
 
     consecutive_crashes: int = 0
@@ -237,7 +237,7 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """
 
 
-class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """Numbers of events in all branches.
 
     Of these, `children` affects decisions (the window to which they report), and so do `steps`, if there are
@@ -274,7 +274,7 @@ class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """The part of a saga's history that still matters, by concern.
 
     Dictionaries without another stated key are by slot.

@@ -22,7 +22,7 @@ from baton.core.log.work import Open
 STEP, CHILD = "step", "child"
 
 
-class Activation(Struct, frozen=True):
+class Activation(Struct, frozen=True, gc=False):
     """One round of one node; with `item`, one of the several things that the node does in it."""
 
     slot: str
@@ -31,7 +31,7 @@ class Activation(Struct, frozen=True):
     place: Slot
 
 
-class Opened(Struct, frozen=True):
+class Opened(Struct, frozen=True, gc=False):
     """The node has begun, and goes on when its open work ends: see `Kind.resume`."""
 
     event: ev.Opening
@@ -56,7 +56,7 @@ class Spread(Struct, frozen=True):
     items: tuple[str, ...]
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, gc=False):
     """The node is done, with the event's output.
 
     Without `has_schema` the output is the engine's own, and the node's schema does not apply.
@@ -95,7 +95,7 @@ class Ended(Struct, frozen=True):
     event: ev.NodePassed
 
 
-class Moved(Struct, frozen=True):
+class Moved(Struct, frozen=True, gc=False):
     """The node continues with another part of its own work, as the event says, and is asked again.
 
     `begins`: the items that begin after the event.
@@ -111,7 +111,7 @@ class Unhelped(Struct, frozen=True):
     event: ev.ReplanEnded
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """An attempt of the node's tool, to be performed."""
 
     arguments: Any

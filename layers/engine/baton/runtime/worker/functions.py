@@ -28,7 +28,6 @@ from baton.ports.functions import (
     FunctionSession,
     FunctionStep,
     NoTokensError,
-    OperationRequest,
     WorkflowFunctions,
 )
 from baton.runtime.engine.parts import InvocationScope
@@ -137,7 +136,7 @@ class _Live(Struct):
         self.steps = self.steps[len(self.steps) - since :]
         return True
 
-    def requests(self) -> Sequence[OperationRequest]:
+    def requests(self) -> Sequence[AskedOperation]:
         """Return the operations that it has asked for since the log was written, and has not left."""
         if len(self.steps) == 1 and not self.left:
             return self.steps[0].asked
@@ -146,20 +145,21 @@ class _Live(Struct):
     def progress(
         self,
         call: FunctionCall,
+        at: int,
         operations: tuple[AskedOperation, ...],
         segments: tuple[Segment, ...] | None = None,
         state: Value | None = None,
     ) -> FunctionProgress:
-        """Return how far it has run. `state`: that with which it has begun again."""
+        """Return how far it has run, at this time. `state`: that with which it has begun again."""
         if self.end is not None:
             output = None if self.end.failure is not None else Value(v=self.end.output)
-            return FunctionProgress(at=self.at(call), output=output, failure=self.end.failure)
+            return FunctionProgress(at=at, output=output, failure=self.end.failure)
         work = call.work
         left: tuple[str, ...] = ()
         if self.left:
             left = tuple(item for item in self.left if item in work.asked and item not in work.ended)
         return FunctionProgress(
-            at=self.at(call),
+            at=at,
             operations=operations,
             left=left,
             segments=segments,
@@ -245,19 +245,16 @@ class _Memory:
                 return None
         if live.end is not None and live.end.begins_again:
             return None
-        operations, requests = [], live.requests()
-        most = _most_inline(requests, self._inline_bytes)
-        for one in requests:
-            if one.arguments and len(_encode(one.arguments)) > most:
-                return None
-            operations.append(_operation(one, Value(v=one.arguments) if one.arguments else None))
-        progress = self.made[_key(call)] = live.progress(call, tuple(operations))
-        return progress
+        asked = live.requests()
+        most = _most_inline(asked, self._inline_bytes)
+        if any(one.given is not None and len(_encode(one.given.v)) > most for one in asked):
+            return None
+        return live.progress(call, at, tuple(asked))
 
 
-def _most_inline(requests: Sequence[OperationRequest], most: int) -> int:
+def _most_inline(asked: Sequence[AskedOperation], most: int) -> int:
     """Return the most bytes of arguments that stay in the entry, which holds those of all operations."""
-    return min(most, MOST_ARGUMENTS // len(requests)) if requests else most
+    return min(most, MOST_ARGUMENTS // len(asked)) if asked else most
 
 
 def _key(call: FunctionCall) -> tuple[Any, ...]:
@@ -270,21 +267,6 @@ def _is_segment_due(call: FunctionCall) -> bool:
 
 def _changed(call: FunctionCall, error: _Changed) -> FunctionProgress:
     return FunctionProgress(at=call.now, failure=failed_with(FUNCTION_CHANGED, str(error)))
-
-
-def _operation(asked: OperationRequest, given: Value | None) -> AskedOperation:
-    return AskedOperation(
-        item=asked.item,
-        digest=asked.digest,
-        label="" if asked.label == asked.item else asked.label,
-        tool=asked.tool,
-        node=asked.node,
-        given=given,
-        attempts=asked.attempts,
-        timeout_ms=asked.timeout_ms,
-        answers=asked.answers,
-        in_memory=asked.in_memory,
-    )
 
 
 def _memory_of(run: Run) -> _Memory:
@@ -344,18 +326,18 @@ class FunctionRunner:
             return _changed(call, error)
         except StepFailure as error:
             return FunctionProgress(at=call.now, failure=Failure(error.code, error.message, kind=error.kind))
-        operations, requests = [], live.requests()
-        most, origin = _most_inline(requests, self._p.limits.inline_bytes), run.history.state.origin
-        for one in requests:
-            given = None
-            if one.arguments:
-                given = await self._p.values.inline_or_blob(origin, one.arguments, most)
-            operations.append(_operation(one, given))
+        operations, asked = [], live.requests()
+        most, origin = _most_inline(asked, self._p.limits.inline_bytes), run.history.state.origin
+        for one in asked:
+            if one.given is not None:
+                given = await self._p.values.inline_or_blob(origin, one.given.v, most)
+                one = msgspec.structs.replace(one, given=given)
+            operations.append(one)
         if live.checkpoints != call.work.checkpoints:
             kept = await self._p.values.inline_or_blob(origin, state)
-            return live.progress(call, tuple(operations), state=kept)
+            return live.progress(call, live.at(call), tuple(operations), state=kept)
         segments = await self._segments(run, call, live) if _is_segment_due(call) else None
-        return live.progress(call, tuple(operations), segments)
+        return live.progress(call, at, tuple(operations), segments)
 
     def _open(
         self,

@@ -491,8 +491,9 @@ class Runner:
         if run.early:
             run.outcomes += run.ahead
             run.early, run.ahead = set(), []
-        if open_before or failing_before:
+        if open_before:
             await ResponseCanceller(self._p).left(run, open_before, facts)
+        if failing_before:
             await self._mended(run, failing_before)
         return run.notices is not None and run.notices.noted(facts)
 
@@ -536,8 +537,6 @@ class Runner:
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
         """Resolve the incidents of defects that a deploy of other code has mended."""
         failing = run.history.state.failing
-        if not before:
-            return
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
         if slots and (run.history.state.failure is None or any(Slot.parse(slot).scope for slot in slots)):
             await _resolve_incidents(self._p, run, slots)

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from inspect import signature
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
@@ -19,10 +18,12 @@ from pydantic_core import to_jsonable_python
 from baton.core.effects.toolspec import PURE
 from baton.core.expressions import LONGEST_MS, nearest, parse_duration, parse_time
 from baton.core.graph.graph import START, inner_name
+from baton.core.log.functions import AskedOperation
 from baton.core.log.questions import APPROVAL, DECISION, INPUT
+from baton.core.log.records import Value
 from baton.core.log.slots import Slot
 from baton.ports import StepFailure
-from baton.ports.functions import FunctionFacts, OperationRequest
+from baton.ports.functions import FunctionFacts
 from baton.tools.define import Tool
 from baton.tools.functions.agents import Agent, Read, shape_of
 from baton.tools.functions.loop import (
@@ -191,15 +192,14 @@ class WorkflowContext:
         if found.spec.name not in self._facts.tools:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
-        given = _bound(found, args, arguments, dict(zip(_OPTIONS, (name, retry, timeout), strict=True)))
+        given = _bound(found, args, arguments, {"name": name, "retry": retry, "timeout": timeout})
         made = self._ask(
             name or (_called(tool) if isinstance(tool, str) else tool.__name__),
-            OperationRequest(
+            AskedOperation(
                 item="",
-                label="",
                 digest="",
                 tool=found.spec.name,
-                arguments=given,
+                given=Value(v=given),
                 attempts=_attempts(retry),
                 timeout_ms=0 if timeout is None else _milliseconds("timeout", timeout),
                 in_memory=found.spec.name in IN_MEMORY,
@@ -535,7 +535,7 @@ class WorkflowContext:
     def _ask(
         self,
         name: str,
-        asked: OperationRequest,
+        asked: AskedOperation,
         read: Read | None = None,
         *,
         kind: type[Operation[Any]] = Operation,
@@ -564,28 +564,26 @@ class WorkflowContext:
         operation: Operation[Any],
         name: str,
         here: TaskPath,
-        asked: OperationRequest,
+        asked: AskedOperation,
         digested: Any = None,
     ) -> None:
         """Ask for an operation at a place of the function, under the next number of its name."""
         count = here.number(name)
         label = f"{here.path}{name}" + (f"#{count}" if count > 1 else "")
-        item = item_of(label)
+        item, given = item_of(label), asked.given
         if digested is None:
             node = {key: value for key, value in asked.node.items() if key != "output_schema"}
-            digested = [asked.tool, node, asked.arguments, asked.digest]
+            digested = [asked.tool, node, given and given.v, asked.digest]
         said = _encode(digested)
         for token, name_of_it in self._tokens.items():  # where it leads is no other request
             said = said.replace(token, name_of_it)
         digest = hashlib.sha256(said).hexdigest()[:16]
         operation.item = item
         self._run.open[item] = operation
-        self._run.asked.append(msgspec.structs.replace(asked, item=item, label=label, digest=digest))
-
-
-_OPTIONS = [
-    one.name for one in signature(WorkflowContext.step).parameters.values() if one.kind is one.KEYWORD_ONLY
-]
+        label, given = "" if label == item else label, given if given and given.v else None
+        self._run.asked.append(
+            msgspec.structs.replace(asked, item=item, label=label, digest=digest, given=given)
+        )
 
 
 def _attempts(retry: int | None) -> int:
@@ -594,17 +592,18 @@ def _attempts(retry: int | None) -> int:
     return retry or 0
 
 
-def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> OperationRequest:
-    return OperationRequest(
-        item="", label="", digest="" if of is None else str(of), node=node, arguments=arguments
+def _asked(node: dict[str, Any], of: Any = None, arguments: Any = None) -> AskedOperation:
+    digest = "" if of is None else str(of)
+    return AskedOperation(
+        item="", digest=digest, node=node, given=None if arguments is None else Value(v=arguments)
     )
 
 
-def _reply(signal: str, key: str, reply: dict[str, Any]) -> OperationRequest:
+def _reply(signal: str, key: str, reply: dict[str, Any]) -> AskedOperation:
     """Return the operation that is done at once, and whose arguments the sender of a signal gets."""
     answers = f"{signal}/{key}"
-    return OperationRequest(
-        item="", label="", digest=answers, node={"kind": "pass"}, arguments=reply, answers=answers
+    return AskedOperation(
+        item="", digest=answers, node={"kind": "pass"}, given=Value(v=reply), answers=answers
     )
 
 

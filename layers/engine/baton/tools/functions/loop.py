@@ -18,7 +18,7 @@ from contextvars import Context, ContextVar, copy_context
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, Unpack
 
-from baton.ports.functions import OperationRequest
+from baton.core.log.functions import AskedOperation
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -315,7 +315,7 @@ class FunctionRun:
         self.checkpointed: list[Any] = []
         self.open: dict[str, Operation[Any]] = {}
         self.unheard: dict[str, Operation[Any]] = {}
-        self.asked: list[OperationRequest] = []
+        self.asked: list[AskedOperation] = []
         self.left: list[str] = []
         self.changes: list[str] = []
         self.published: dict[str, Any] | None = None

@@ -25,11 +25,13 @@ from baton.core.failures.policy import ANY
 from baton.core.graph.graph import Graph
 from baton.ports import StepFailure
 from baton.tools.define import Tool, _where
-from baton.tools.functions.context import _OPTIONS as OPTIONS
 from baton.tools.functions.context import WorkflowContext
 from baton.tools.functions.define import functions_of
 
 KEYWORD = Parameter.POSITIONAL_OR_KEYWORD
+_OPTIONS = [
+    one.name for one in signature(WorkflowContext.step).parameters.values() if one.kind is one.KEYWORD_ONLY
+]
 
 _SLEEP, _NOW, _STEP = "`await context.sleep(…)`", "`context.now()`", "a tool, and call that by `context.step`"
 _TIME = {
@@ -188,7 +190,7 @@ def _wrong_tool(name: str | None, registry: Mapping[str, Tool], call: ast.Call) 
         Parameter(one, KEYWORD, default=Parameter.empty if field.is_required() else None)
         for one, field in fields.items()
     ]
-    given = [one for one in call.keywords if one.arg not in OPTIONS or one.arg in fields]
+    given = [one for one in call.keywords if one.arg not in _OPTIONS or one.arg in fields]
     return _wrong_arguments(name, takes, ast.Call(call.func, call.args[1:], given))
 
 

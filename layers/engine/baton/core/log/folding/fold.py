@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import reduce
+from itertools import compress
+from operator import attrgetter
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -210,25 +212,20 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     return news
 
 
+_BY_SLOT = (
+    *("open", "approved", "items", "journals", "begun"),
+    *("first_started_at", "failing", "held", "corrections", "pauses"),
+)
+_by_slot = attrgetter(*_BY_SLOT)
+
+
 def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.OperationsBegan) -> dict[str, Any]:
     """Return the maps by slot without those that are `gone`, and with the pause that begins; a saga of plain
     steps has none.
     """
-    news: dict[str, Any] = {}
-    for name in (
-        "open",
-        "approved",
-        "items",
-        "journals",
-        "begun",
-        "first_started_at",
-        "failing",
-        "held",
-        "corrections",
-        "pauses",
-    ):
-        if known := getattr(state, name):
-            news[name] = without(known, gone)
+    news, maps = dict[str, Any](), _by_slot(state)
+    for name, known in compress(zip(_BY_SLOT, maps, strict=True), maps):
+        news[name] = without(known, gone)
     if event.paused is not None:
         (token,) = event.emits
         left = news.get("pauses", state.pauses)
@@ -374,23 +371,26 @@ def _map_closed(state: State, e: ev.MapClosed) -> State:
 
 def _operations_began(state: State, e: ev.OperationsBegan) -> State:
     """Begin the operations that a function asks for, and drop those that it has heard or left."""
-    owner = e.slot
+    owner, asked = e.slot, e.items
     work = state.open.get(owner)
     if not isinstance(work, RunningFunction) or not work.asked.keys() >= set(e.heard):
         return state
-    if not work.asked.keys().isdisjoint(e.items):
+    if not work.asked.keys().isdisjoint(asked):
         return state
     for one in e.operations:
         if one.answers:
             state = with_reply(state, one.answers)
-    items = {item: state.items.get(f"{owner}#{item}") for item in e.heard}
-    begun, gone = item_slots(owner, e.items), item_slots(owner, (*e.heard, *e.left))
-    state = replace(state, tokens=without(state.tokens, gone), **_emptied(state, gone, e))
+    if e.left:
+        gone = item_slots(owner, e.left)
+        state = replace(state, tokens=without(state.tokens, gone), **_emptied(state, gone, e))
+    items = state.items.copy()  # of what it has heard, only the outputs are left
+    outputs = {item: items.pop(f"{owner}#{item}", None) for item in e.heard}
+    begun = item_slots(owner, asked)
     return replace(
         state,
         tokens={**state.tokens, **{slot: {e.node: True} for slot in begun}},
-        items={**state.items, **dict.fromkeys(begun)},
-        open={**state.open, owner: with_operations(work, e, items)},
+        items={**items, **dict.fromkeys(begun)},
+        open={**state.open, owner: with_operations(work, e, outputs)},
         failing=without(state.failing, (owner,)),
     )
 
