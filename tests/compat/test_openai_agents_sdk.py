@@ -211,8 +211,9 @@ async def test_viewers_see_the_text_of_a_streamed_answer_while_it_arrives() -> N
     assert (await world.queries().show(view["id"]))["result"] == text
 
 
-def test_an_agent_as_a_tool_has_operations_of_its_own() -> None:
-    desk = Desk(approves=False)
+@pytest.mark.parametrize("approves", [False, True])
+def test_an_agent_as_a_tool_has_operations_of_its_own(approves: bool) -> None:
+    desk = Desk(approves=approves)
     pays = (function_call("refund", {"order": "o1"}, call_id="c3"), assistant_message("Paid."))
     payer = Agent(name="payer", tools=desk.clerk.tools, model=Scripted(desk, "payer", *pays))
     asks = (function_call("ask_payer", {"input": "money"}, call_id="c8"), assistant_message("Settled."))
@@ -226,9 +227,10 @@ def test_an_agent_as_a_tool_has_operations_of_its_own() -> None:
     async def ask(message: str, context: WorkflowContext) -> Any:
         return (await Runner.run(boss, message)).final_output
 
-    result = desk.run(ask)
-    names = ("model", "model#2", "refund", "model#3", "model#4")
+    result = desk.run(ask, kills={"boss[1]/refund": "after"})
+    names = ("model", "model#2", *["approve"] * approves, "refund", "model#3", "model#4")
     assert (result.output, result.way) == ("Settled.", [f"boss[1]/{one}" for one in names]), result
+    assert set(desk.refunds) == {"refunded c3"}
 
 
 # ---- money
