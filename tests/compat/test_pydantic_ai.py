@@ -439,3 +439,34 @@ def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
 
     result = run(other, tools=bank.registry)
     assert result.status == "parked", result.view["error"]
+
+
+def test_agents_that_run_at_once_in_a_tool_find_their_own_answers() -> None:
+    bank, tries = Bank(), list[int]()
+
+    @tool("support.both", cost_usd="0.000001", registry=bank.registry)
+    async def both() -> list[str]:
+        """Ask two agents; the second one begins first in the second attempt."""
+        tries.append(1)
+        asked = ["how much", "how many"][:: 1 if len(tries) == 1 else -1]
+        answers = await asyncio.gather(*(bank.agent.run(one, deps=9) for one in asked))
+        if len(tries) == 1:
+            raise StepFailure("connection_failed", "the line is down")
+        return sorted(one.output for one in answers)
+
+    result = run("name: x\nnodes: {a: {tool: support.both}}\noutput: ${ctx.a.output}", tools=bank.registry)
+    assert result.output == ["how many: $9.00", "how much: $9.00"], result.view["error"]
+    assert (sorted(bank.requests), len(tries)) == ([0, 0, 1, 1], 2)
+
+
+def test_a_plain_tool_with_a_loop_of_its_own_is_told_to_be_async() -> None:
+    bank = Bank()
+
+    @tool("support.plain", cost_usd="0.000001", registry=bank.registry)
+    def plain() -> str:
+        return bank.agent.run_sync("how much", deps=9).output
+
+    result = run(
+        "name: x\nnodes: {a: {tool: support.plain, on_failure: fail}}\noutput: ok", tools=bank.registry
+    )
+    assert (result.status, bank.requests) == ("parked", []), result.view["error"]
