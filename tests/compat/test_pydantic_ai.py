@@ -314,8 +314,19 @@ def test_an_agent_that_a_tool_of_an_agent_asks_has_units_of_its_own() -> None:
     result = run(bank.support, GIVEN, tools=bank.registry, kills=kills)
     assert (result.status, result.output) == ("completed", "of gold"), result.view["parked"]
     assert asked == ["helper"], "the call that is made again finds the answer in its journal"
-    in_tool = run(DOCUMENT, GIVEN, tools=bank.registry)
-    assert (in_tool.status, in_tool.output) == ("completed", "of gold"), in_tool.view["parked"]
+    tries = list[int]()
+
+    @tool("support.twice", cost_usd="0.000001", registry=bank.registry)
+    async def twice() -> str:
+        tries.append(1)
+        found = (await bank.agent.run("what", deps=9)).output
+        if len(tries) == 1:
+            raise StepFailure("connection_failed", "the line is down")
+        return found
+
+    text = "name: x\nnodes: {a: {tool: support.twice}}\noutput: ${ctx.a.output}"
+    in_tool = run(text, tools=bank.registry)
+    assert (in_tool.output, len(tries), asked) == ("of gold", 2, ["helper"] * 2), in_tool.view["error"]
 
 
 def test_a_request_for_which_there_is_no_money_parks_the_saga() -> None:
