@@ -314,8 +314,19 @@ def test_an_agent_that_a_tool_of_an_agent_asks_has_units_of_its_own() -> None:
     result = run(bank.support, GIVEN, tools=bank.registry, kills=kills)
     assert (result.status, result.output) == ("completed", "of gold"), result.view["parked"]
     assert asked == ["helper"], "the call that is made again finds the answer in its journal"
-    in_tool = run(DOCUMENT, GIVEN, tools=bank.registry)
-    assert (in_tool.status, in_tool.output) == ("completed", "of gold"), in_tool.view["parked"]
+    tries = list[int]()
+
+    @tool("support.twice", cost_usd="0.000001", registry=bank.registry)
+    async def twice() -> str:
+        tries.append(1)
+        found = (await bank.agent.run("what", deps=9)).output
+        if len(tries) == 1:
+            raise StepFailure("connection_failed", "the line is down")
+        return found
+
+    text = "name: x\nnodes: {a: {tool: support.twice}}\noutput: ${ctx.a.output}"
+    in_tool = run(text, tools=bank.registry)
+    assert (in_tool.output, len(tries), asked) == ("of gold", 2, ["helper"] * 2), in_tool.view["error"]
 
 
 def test_a_request_for_which_there_is_no_money_parks_the_saga() -> None:
@@ -439,3 +450,34 @@ def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
 
     result = run(other, tools=bank.registry)
     assert result.status == "parked", result.view["error"]
+
+
+def test_agents_that_run_at_once_in_a_tool_find_their_own_answers() -> None:
+    bank, tries = Bank(), list[int]()
+
+    @tool("support.both", cost_usd="0.000001", registry=bank.registry)
+    async def both() -> list[str]:
+        """Ask two agents; the second one begins first in the second attempt."""
+        tries.append(1)
+        asked = ["how much", "how many"][:: 1 if len(tries) == 1 else -1]
+        answers = await asyncio.gather(*(bank.agent.run(one, deps=9) for one in asked))
+        if len(tries) == 1:
+            raise StepFailure("connection_failed", "the line is down")
+        return sorted(one.output for one in answers)
+
+    result = run("name: x\nnodes: {a: {tool: support.both}}\noutput: ${ctx.a.output}", tools=bank.registry)
+    assert result.output == ["how many: $9.00", "how much: $9.00"], result.view["error"]
+    assert (sorted(bank.requests), len(tries)) == ([0, 0, 1, 1], 2)
+
+
+def test_a_plain_tool_with_a_loop_of_its_own_is_told_to_be_async() -> None:
+    bank = Bank()
+
+    @tool("support.plain", cost_usd="0.000001", registry=bank.registry)
+    def plain() -> str:
+        return bank.agent.run_sync("how much", deps=9).output
+
+    result = run(
+        "name: x\nnodes: {a: {tool: support.plain, on_failure: fail}}\noutput: ok", tools=bank.registry
+    )
+    assert (result.status, bank.requests) == ("parked", []), result.view["error"]

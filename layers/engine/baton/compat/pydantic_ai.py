@@ -77,7 +77,6 @@ _bodies: dict[Place, Body] = {}
 """Code of the operations that functions in this process wait for, by their place."""
 _key: ContextVar[str] = ContextVar("pydantic_ai_key", default="")
 _path: ContextVar[TaskPath | None] = ContextVar("pydantic_ai_path", default=None)
-_in_unit: ContextVar[bool] = ContextVar("pydantic_ai_unit", default=False)
 
 
 def idempotency_key() -> str:
@@ -145,8 +144,6 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
 
         if isinstance(context, WorkflowContext):
             payload = await self._step(context, name, params, body)
-        elif _in_unit.get():
-            payload = await body()  # what it is a part of is recorded
         else:
             payload = await self._unit(context, name, params, body)
         return of.result_codec.load(payload)
@@ -188,17 +185,9 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
         return {"kind": "tool_return", "result": to_jsonable_python(result)}
 
     async def _unit(self, context: StepContext, name: str, params: Any, body: Body) -> Any:
-        """Return the payload of a unit of a tool's journal, which is named by what is asked for."""
-        place = f"{self._agent[:40]}: {name} {_digest(_content(params))[:12]}"
-
-        async def unit() -> Any:
-            token = _in_unit.set(True)
-            try:
-                return await _keyed(body, context.key(place))()
-            finally:
-                _in_unit.reset(token)
-
-        return await context.once(place, unit)
+        """Return the payload of a unit of a tool's journal, named by what is asked for, and within which."""
+        place = f"{self._agent[:40]}: {name} {_digest([_key.get(), _content(params)])[:12]}"
+        return await context.once(place, _keyed(body, context.key(place)))
 
 
 @contextmanager

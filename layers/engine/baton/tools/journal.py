@@ -116,6 +116,11 @@ class Journal:
 
     def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
         """Wait in this thread until the worker has done what is asked."""
+        if threading.get_ident() == self._thread:
+            asked.close()
+            raise _misused(
+                "an event loop inside of a plain function waits for its worker; write an `async` tool"
+            )
         if self._loop is not None:
             return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
         try:
