@@ -20,7 +20,16 @@ from baton.cli.documents.app import Source, app_option, load_app, read_file, sou
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import Shared, console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.terminal.values import read_text
-from baton.cli.text.graph import draw_all, layers, mermaid, model_line, model_nodes, models_to_price, shape_of
+from baton.cli.text.graph import (
+    draw_all,
+    layers,
+    mermaid,
+    model_line,
+    model_nodes,
+    models_in_background,
+    models_to_price,
+    shape_of,
+)
 from baton.client.connection import command_line
 from baton.client.exits import NO, CommandFailed, line_of
 from baton.words.text import attempts, counted, course, plain
@@ -339,9 +348,7 @@ def _compiled(
 def _with_models(report: Report) -> Report:
     """Return the report with notes on its models: those that a worker of this project does not ask so."""
     names = models_to_price(report.models)
-    handed = {
-        name for one in report.models if "background" in one for name in (one["model"], *one["fallbacks"])
-    }
+    handed = models_in_background(report.models)
     if not names and not handed:
         return report
     from baton import settings
@@ -354,7 +361,7 @@ def _with_models(report: Report) -> Report:
     try:
         region = region or settings.region() or _ANY_REGION
         missing = models_without_price(profiles, region, names)
-        waiting = models_without_background(profiles, region, sorted(handed))
+        waiting = models_without_background(profiles, region, handed)
     except ValueError as error:
         return replace(report, notes=(*report.notes, f"no worker starts with these `ModelProfiles`: {error}"))
     notes = [

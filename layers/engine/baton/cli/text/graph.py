@@ -471,6 +471,11 @@ def models_to_price(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(name for name in asked if isinstance(name, str) and "${" not in name)
 
 
+def models_in_background(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of models that are asked in the background; `rows` are those of `model_nodes`."""
+    return sorted({name for one in rows if "background" in one for name in (one["model"], *one["fallbacks"])})
+
+
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
     from baton.core.models.usage import REFUSED, USUAL_OUTPUT, Price, most_of
     from baton.core.money import MICRO

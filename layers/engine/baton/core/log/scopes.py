@@ -92,7 +92,7 @@ def agent_call_item(turn: int, index: int) -> str:
 
 def is_turn(item: str) -> bool:
     """Return true if an item is a turn of an agent, and not a call or a part of another kind of work."""
-    return item.startswith("t") and item[1:].isdigit()
+    return item[:1] == "t" and item[1:].isdigit()
 
 
 def place_of(item: str) -> tuple[int, int]:
