@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from baton.core.decide import failure_handling, outcomes, undoing, unknown_outcomes
 from baton.core.log.folding import fold, forks
-from baton.core.log.records import Child
+from baton.core.log.records import Child, Failure
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
 from baton.runtime.starting import children
 from baton.runtime.steps import steps
 from baton.runtime.worker import undo_children
+from baton.runtime.worker.children import ChildCanceller
 from tests.kit.bugs import replaced
 
 
@@ -221,4 +222,33 @@ def a_saga_that_goes_on_alone_is_taken_for_a_child() -> Iterator[None]:
         return child.undoable or not child.status
 
     with replaced(Child, "may_undo", property(may_undo)):
+        yield
+
+
+@contextmanager
+def an_open_child_has_spent_nothing() -> Iterator[None]:
+    """Undo row: a child that the rollback has cancelled reports the cost of its undoing alone."""
+
+    async def before(_: Any, history: Any) -> int:
+        closed = history.state.lineage.closed
+        return (await history.state_at(closed[-1].last) if closed else history.state).money.spent  # type: ignore[no-any-return]
+
+    with replaced(undo_children.ChildUndoer, "_before", before):
+        yield
+
+
+@contextmanager
+def a_child_that_can_never_start_is_asked_for_ever() -> Iterator[None]:
+    """Undo row: a rollback that asks a child to stop drops the refusal of its start, and looks for a saga that never was."""
+
+    async def perform(self: Any, run: Any, command: Any) -> bool:
+        async def cancel(*arguments: Any, **more: Any) -> Any:
+            asked = await ChildCanceller.cancel(self, *arguments, **more)
+            return None if isinstance(asked, Failure) else asked
+
+        self.cancel = cancel
+        return await real(self, run, command)
+
+    real = ChildCanceller.perform
+    with replaced(ChildCanceller, "perform", perform):
         yield

@@ -18,9 +18,11 @@ from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, P
 from tests.kit.function_scenarios import begins_another
 from tests.kit.process import pause
 from tests.kit.undo_bugs import (
+    a_child_that_can_never_start_is_asked_for_ever,
     a_new_child_does_not_wait,
     a_new_child_is_given_what_was_undone,
     a_saga_that_goes_on_alone_is_taken_for_a_child,
+    an_open_child_has_spent_nothing,
     an_open_child_is_only_stopped,
     children_that_are_asked_are_forgotten,
 )
@@ -210,3 +212,75 @@ def test_a_saga_that_goes_on_alone_is_left_so_whatever_happens_at_any_one_write(
 def test_that_it_is_taken_for_a_child_is_found() -> None:
     with a_saga_that_goes_on_alone_is_taken_for_a_child():
         assert any(map(alone, WRITES))
+
+
+DEAR = """
+name: child
+nodes:
+  x: {tool: purchase, with: {seconds: 0.1}}
+  y: {wait: {for: 20s}, after: x}
+"""
+PICKY = "name: child\ninput: {type: object, required: [n]}\nnodes: {x: {tool: work, with: {n: 1}}}"
+PAYS = "name: parent\non_failure: [rollback]\nnodes: {a: {tool: work, with: {n: 0}}, b: {workflow: child, after: a}}"
+
+
+async def _paid(world: World) -> str:
+    """It is cancelled while its child waits, which has spent 10 cents by then."""
+    await patiently(world, lambda service: service.register(DEAR, json_only=False))
+    saga = await start(world, PAYS, {}, "parent")
+    await pause(8)
+    await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+    return saga
+
+
+async def _picky(world: World) -> str:
+    """It is cancelled as soon as it has opened a child whose input is refused."""
+    await patiently(world, lambda service: service.register(PICKY, json_only=False))
+    saga = await start(world, PAYS, {}, "parent")
+    while not any(isinstance(event, ev.ChildOpened) for event in world.events(saga)):
+        await pause(0.002)
+    await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+    return saga
+
+
+def unpaid(world: World) -> Iterator[str]:
+    """Children with other costs in their parent's log than in their own."""
+    for head in world.log.heads():
+        for child in {
+            event.child for event in world.events(head.ref.id) if isinstance(event, ev.ChildOpened)
+        }:
+            counted = [event for event in world.events(head.ref.id) if event.child == child]
+            told = sum(getattr(event, "cost", 0) for event in counted)
+            spent = sum(getattr(event, "cost", 0) for event in world.events(child) if not event.child)
+            if told != spent:
+                yield f"{child} has spent {spent}, and its parent has counted {told}"
+
+
+def failing(world: World) -> Iterator[str]:
+    """Rollbacks that have failed before an operator was asked."""
+    for head in world.log.heads():
+        if (end := world.end(head.ref.id)) is not None and end.status == "rollback_failed":
+            yield f"the rollback of {head.ref.id} has failed"
+
+
+ENDED = (
+    (Scenario("a-child-has-spent", _paid), unpaid, an_open_child_has_spent_nothing),
+    (Scenario("a-child-cannot-start", _picky), failing, a_child_that_can_never_start_is_asked_for_ever),
+)
+
+
+def ended(scenario: Scenario, also: Any, write: int, fate: str = CRASH_AFTER) -> list[str]:
+    """Sentences of `also`, where a write meets a fate."""
+    broken = run(scenario, plan=scripted((("write", write, fate),)), also=also).broken
+    return [text for text in broken if "counted" in text or "has failed" in text]
+
+
+@pytest.mark.parametrize(("scenario", "also", "bug"), ENDED, ids=[one.name for one, *_ in ENDED])
+def test_a_rollback_ends_as_its_children_have_whatever_happens_at_any_one_write(
+    scenario: Scenario, also: Any, bug: Any
+) -> None:
+    for write in WRITES if IS_ALL else WRITES[4::5]:
+        for fate in FATES if IS_ALL else (CRASH_AFTER,):
+            assert ended(scenario, also, write, fate) == [], f"write {write} meets {fate}"
+    with bug():
+        assert any(ended(scenario, also, write) for write in WRITES)
