@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.conditions.model import Compare
-from baton.core.graph.graph import Loop, Node
+from baton.core.graph.graph import FunctionParts, Loop, Node
 from baton.core.log import events as ev
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, chain, done, program, task
@@ -37,6 +37,11 @@ def test_the_steps_of_a_saga_are_counted_until_a_loop_decides_how_many_there_are
     saga.go()
     assert (view(saga)["steps"], view(saga)["most_steps"]) == (1, 3), "what was skipped is not counted"
     assert view(Saga(LOOPED))["most_steps"] is None
+
+
+def test_a_function_takes_as_many_steps_as_it_asks_for() -> None:
+    code = Node(name="b", kind="function", before=("a",), function=FunctionParts(name="code"))
+    assert view(Saga(program(task("a"), code)))["most_steps"] is None
 
 
 def test_a_saga_that_starts_nothing_any_more_does_not_say_how_many_steps_it_will_have() -> None:

@@ -31,7 +31,7 @@ VARIABLES = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
 
 
-def test_a_project_with_a_function_passes_the_same_tests_and_is_clean(tmp_path: Path, run: Run) -> None:
+def test_a_project_with_a_function_passes_the_same_tests(tmp_path: Path, run: Run) -> None:
     folder = make_project(tmp_path / "functions", workflow=FUNCTION).folder
     assert not (folder / DOCUMENT).exists()
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
@@ -39,6 +39,11 @@ def test_a_project_with_a_function_passes_the_same_tests_and_is_clean(tmp_path: 
     checked = run(*BATON[1:], "check", folder=folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert checked.stdout.startswith("sagas.workflows:order: ok, order with 1 node")
+
+
+@pytest.mark.soak  # mypy reads what Baton imports, too
+def test_a_project_with_a_function_has_clean_types_and_format(tmp_path: Path, run: Run) -> None:
+    folder = make_project(tmp_path / "functions", workflow=FUNCTION).folder
     config = (
         tmp_path / "mypy.ini"
     )  # its own settings, without the two thousand modules of what Baton imports for models

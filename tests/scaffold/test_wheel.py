@@ -80,6 +80,7 @@ def test_a_project_made_from_the_wheel_is_the_one_made_here(
         assert (tmp_path / "my-sagas" / path).read_bytes() == (made.folder / path).read_bytes(), path
 
 
+@pytest.mark.soak  # two builds, and an environment of its own
 def test_the_sources_build_the_same_wheel_and_it_runs_in_an_environment_of_its_own(
     unpacked: Path, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_question_about_what_is_undone_is_named_by_its_operation() -> None:
     with pytest.raises(Unanswered) as caught:
         party_with(stand_ins=lose)
     assert 'run(…, answers={"charge": "retry"})' in str(caught.value)
+    assert "in the document" not in str(caught.value)
     assert party_with(stand_ins=lose, answers={"charge": "retry"}).status == "rolled_back"
     used = {"action": "use", "output": {"payment": "p"}}
     assert party_with(stand_ins=lose, answers={"charge": used}).undone == ["charge"]

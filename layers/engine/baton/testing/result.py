@@ -439,12 +439,17 @@ class Unanswered(AssertionError):
         rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
         risk = f" ({question['risk']} risk)" if question.get("risk") else ""
         said = f'"{question["options"][0]}"' if question["schema"] is None else '{"data": …}'
+        is_of_document = node == question["node"]
         place = f"`{node}`" + (f" of `{asks['workflow']}`" if asks is not result.view else "")
         super().__init__(
             f"{place} asks{risk}, and the test gives no answer: {question['title'] or question['message']}\n"
             f'  to answer:      run(…, answers={{"{node}": {said}}}), or another of {options}\n'
             f'  to let it pass: run(…, answers={{"{node}": None}})\n'
-            + (f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n" if codes else "")
+            + (
+                f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n"
+                if codes and is_of_document
+                else ""
+            )
             + f"{result!r}"
         )
         self.result, self.question = result, question

@@ -184,7 +184,9 @@ class Program:
         """For each node that goes on along all of its edges, in no loop: the tokens that it emits when it is
         done.
         """
-        self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
+        self._uncounted = sum(
+            self._bit[node.name] for node in graph.nodes if node.loop or node.function or node.agent
+        )
         self._ahead = self._reach()
         self.tells_batch = False
         """True if a `catch` or the failure handler reads the result of each node before the failed join."""
@@ -359,9 +361,11 @@ class Program:
         return self.ahead_of([slot for slot in state.tokens if owner_of(slot) not in late], late)
 
     def most_left(self, state: State) -> int | None:
-        """Return the number of nodes that can still run; None: a loop decides, or none can."""
+        """Return the number of nodes that can still run; None: a loop, a function or an agent decides,
+        or none can.
+        """
         ahead = self._ahead_in(state)
-        return ahead.bit_count() or None if not ahead & self._tails else None
+        return ahead.bit_count() or None if not ahead & self._uncounted else None
 
     def most_rounds(self, node: str) -> list[int]:
         """Return the most rounds of each loop around a node, the outermost first."""

@@ -322,7 +322,7 @@ class Saga(View):
     steps: Annotated[Count, "Number of completed steps."]
     most_steps: Annotated[
         int | None,
-        "Maximum total number of steps. Null if a loop makes the number unknown, or if the saga starts no further steps.",
+        "Maximum total number of steps. Null if a loop, a function or an agent decides it, or if the saga starts no further steps.",
     ]
     active: list[ActiveNode]
     cancelling: bool
