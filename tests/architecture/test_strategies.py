@@ -38,7 +38,6 @@ ALLOWED: dict[str, set[str]] = {
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
-    "tools/functions/context.py": {"retry"},  # an option of `step`
     # A kind of node.
     "core/documents/nodes/end.py": {"fail"},
     "core/documents/nodes/child.py": {"retry", "replan"},
