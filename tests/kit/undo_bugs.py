@@ -252,3 +252,10 @@ def a_child_that_can_never_start_is_asked_for_ever() -> Iterator[None]:
     real = ChildCanceller.perform
     with replaced(ChildCanceller, "perform", perform):
         yield
+
+
+@contextmanager
+def a_look_that_is_cut_off_is_repeated_for_ever() -> Iterator[None]:
+    """Undo row: a stopping saga calls a `verify` that hangs in each invocation again, and asks no person."""
+    with replaced(undoing, "MOST_INTERRUPTIONS", 1_000_000):
+        yield

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from typing import Any
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from tests.kit.corpus import Scenario, start
+from baton.core.decide.undoing import MOST_INTERRUPTIONS
+from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
-from tests.kit.undo_bugs import only_the_last_attempt_counts
+from tests.kit.undo_bugs import (
+    a_look_that_is_cut_off_is_repeated_for_ever,
+    only_the_last_attempt_counts,
+)
 from tests.kit.undo_runs import INVERSE, Lost, Undone, run
 from tests.kit.world import World
 
@@ -78,3 +83,44 @@ def test_what_an_attempt_before_the_last_has_done_is_undone(way: str) -> None:
 def test_that_only_the_last_attempt_counts_is_found(way: str) -> None:
     with only_the_last_attempt_counts():
         assert any("still in force is a" in one for one in tried(way).broken)
+
+
+HANGS = "name: w\non_failure: rollback\nnodes: {a: {tool: work, with: {n: 0}}, b: {tool: insure, after: a, timeout: 5m}}"
+WRITES = range(4, 14)
+
+
+def looks(write: int, fate: str = CRASH_AFTER) -> int:
+    """Number of calls of a `verify` that hangs, in a saga that is cancelled, where a write meets a fate."""
+    called = Counter[str]()
+
+    async def drive(world: World) -> str:
+        @tool("insured", effect="pure", registry=world.registry)
+        async def insured(context: Context) -> dict[str, Any]:
+            called[context.saga] += 1
+            await asyncio.sleep(0 if called[context.saga] > MOST_INTERRUPTIONS else 3_600)
+            return {"happened": True}
+
+        @tool("insure", effect="once", verify="insured", undo=INVERSE, registry=world.registry)
+        async def insure(context: Context) -> dict[str, int]:
+            await pause(0.3)
+            return {"n": 1}
+
+        world.tools = world.registry.specs()
+        saga = await start(world, HANGS, {}, "w")
+        await pause(3)
+        await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+        return saga
+
+    run(Scenario("hangs", drive), plan=scripted((("write", write, fate),)))
+    return called.total()
+
+
+def test_a_verify_that_hangs_is_given_up_whatever_happens_at_any_one_write() -> None:
+    for write in WRITES if IS_ALL else (9,):
+        for fate in FATES if IS_ALL else (CRASH_AFTER,):
+            assert looks(write, fate) <= MOST_INTERRUPTIONS, f"write {write} meets {fate}"
+
+
+def test_that_a_verify_is_called_for_ever_is_found() -> None:
+    with a_look_that_is_cut_off_is_repeated_for_ever():
+        assert looks(9) > MOST_INTERRUPTIONS

@@ -192,7 +192,8 @@ class WorkflowContext:
         if found.spec.name not in self._facts.tools:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
-        given = _bound(found, args, arguments, {"name": name, "retry": retry, "timeout": timeout})
+        options = dict(name=name, retry=retry, timeout=timeout)  # noqa: C408  # `retry` is no strategy here
+        given = _bound(found, args, arguments, options)
         made = self._ask(
             name or (_called(tool) if isinstance(tool, str) else tool.__name__),
             AskedOperation(
