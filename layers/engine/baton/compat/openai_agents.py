@@ -335,7 +335,7 @@ def _recorded(tool: Tool) -> Tool:
 
         call = context.tool_call_id
         of = {"function": tool.name, "arguments": arguments, "call": call}
-        return await _once(CALL, tool.name, call, of, act)
+        return await _once(CALL, tool.name, [call, arguments], of, act)  # some servers repeat their ids
 
     made = copy.copy(tool)
     made.on_invoke_tool = _Recorded(invoke)
