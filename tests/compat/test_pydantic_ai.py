@@ -17,6 +17,7 @@ from pydantic_ai import (
     ApprovalRequired,
     CallDeferred,
     FunctionToolset,
+    ModelHTTPError,
     ModelMessage,
     ModelResponse,
     ModelRetry,
@@ -334,6 +335,18 @@ def test_a_request_for_which_there_is_no_money_parks_the_saga() -> None:
         bank = Bank()
         view = run_virtual(lived(bank, None, name, limits=Limits(saga_budget_usd="0.05")))
         assert (view["status"], view["parked"]["code"], bank.requests) == ("parked", "budget_saga", [])
+
+
+@pytest.mark.parametrize("in_stream", [False, True])
+def test_an_answer_that_breaks_off_is_spent_and_a_refused_request_is_not(in_stream: bool) -> None:
+    bank = Bank()
+
+    async def answer(*_: Any) -> ModelResponse:
+        raise ModelHTTPError(400, "scripted", in_stream=in_stream)
+
+    bank.script = answer
+    view = run_virtual(lived(bank, None, "support"))
+    assert (view["status"], view["spent_usd"] > 0) == ("failed", in_stream), view
 
 
 def test_a_model_without_a_price_is_refused() -> None:
