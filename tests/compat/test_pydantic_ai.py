@@ -212,7 +212,7 @@ def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse
 
     async def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart("charge", {"amount": 7})])
+            return ModelResponse(parts=[ToolCallPart("charge", {"amount": 7, "name": "Ann"})])
         return ModelResponse(parts=[TextPart(str(messages[-1].parts[0].content))])  # type: ignore[union-attr]
 
     agent = Agent(FunctionModel(answer), name="shop", capabilities=[BatonDurability(registry=registry)])
@@ -223,7 +223,7 @@ def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse
 
     @agent.tool_plain
     @tool("shop.charge", undo="shop.give_back", requires_approval=True, registry=registry)
-    async def charge(amount: int) -> str:
+    async def charge(amount: int, name: str) -> str:  # an option of `context.step`, too
         """Charge an amount."""
         return f"charged {amount}"
 

@@ -175,7 +175,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     ) -> Any:
         """Return the payload of a step of a tool under `@tool`, with its approval and its inverse."""
         with _named_by_run():
-            step = context.step(function, name=name, **arguments)
+            step = context.step_of(function, arguments, name)
         try:
             result = await step
         except StepFailure as failure:
