@@ -382,9 +382,14 @@ def test_outside_of_sagas_the_same_code_runs_plainly(traces: list[Any]) -> None:
     assert keys == ["c3"]
 
 
-def test_a_plain_agent_is_refused_before_it_asks_a_model() -> None:
+@pytest.mark.parametrize("kind", ["tools", "model", "handoff"])
+def test_a_plain_agent_is_refused_before_it_asks_a_model(kind: str) -> None:
     desk = Desk()
     plain = agents.Agent(name="plain", tools=desk.clerk.tools, model="m")
+    if kind != "tools":
+        plain = agents.Agent(name="plain", model=Scripted(desk, "plain", assistant_message("I see.")))
+    if kind == "handoff":
+        plain = Agent(name="first", model="m", handoffs=[plain])
 
     @workflow("plain", registry=desk.registry)
     async def asks(message: str, context: WorkflowContext) -> Any:

@@ -111,6 +111,11 @@ class _Run:
             saga.branch(_name(agent.name)) if isinstance(saga, WorkflowContext) else None
         )
         self.fault: Exception | None = None
+        for one in (agent, *agent.handoffs) if saga is not None else ():
+            model = getattr(one, "model", None)
+            if isinstance(model, Model) and not isinstance(model, _SagaModel):
+                text = f"`{one.name}` has a model of its own, and is no `baton.compat.openai_agents.Agent`"  # type: ignore[union-attr]
+                raise _defect(f"{text}; import `Agent` from there")
 
 
 def _name(text: str) -> str:
