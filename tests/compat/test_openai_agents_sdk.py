@@ -382,22 +382,31 @@ def test_outside_of_sagas_the_same_code_runs_plainly(traces: list[Any]) -> None:
     assert keys == ["c3"]
 
 
-@pytest.mark.parametrize("kind", ["tools", "model", "handoff"])
-def test_a_plain_agent_is_refused_before_it_asks_a_model(kind: str) -> None:
+def _plain(model: Any, desk: Desk) -> agents.Agent[Any]:
+    return agents.Agent(name="plain", tools=desk.clerk.tools, model=model)
+
+
+@pytest.mark.parametrize("kind", ["by its name", "an object", "after a handoff", "the other runner"])
+def test_an_agent_whose_work_would_not_be_recorded_is_refused_before_it_asks_a_model(kind: str) -> None:
     desk = Desk()
-    plain = agents.Agent(name="plain", tools=desk.clerk.tools, model="m")
-    if kind != "tools":
-        plain = agents.Agent(name="plain", model=Scripted(desk, "plain", assistant_message("I see.")))
-    if kind == "handoff":
-        plain = Agent(name="first", model="m", handoffs=[plain])
+    scripted = ScriptedModel([[function_call("transfer_to_plain", {}, call_id="c1")]] * 9)
+    of_baton = Agent(name="first", model=scripted, handoffs=[_plain(scripted, desk)])
+    agent = {
+        "by its name": _plain("m", desk),
+        "an object": _plain(scripted, desk),
+        "after a handoff": of_baton,
+        "the other runner": Agent(name="first", model=scripted),
+    }[kind]
+    runner: Any = agents.Runner if kind == "the other runner" else Runner
 
     @workflow("plain", registry=desk.registry)
     async def asks(message: str, context: WorkflowContext) -> Any:
-        return (await Runner.run(plain, message)).final_output
+        return (await runner.run(agent, message)).final_output
 
     result = desk.run(asks)
-    assert (result.status, desk.requests) == ("parked", [])
+    assert (result.status, desk.requests, len(scripted.calls)) == ("parked", [], kind == "after a handoff")
     assert "function_defect" in repr(result)
+    assert "baton.compat.openai_agents" in str(result.error)
 
 
 # ---- the SDK itself

@@ -17,6 +17,7 @@ import pytest
 from baton import StepFailure, WorkflowContext, tool, workflow
 from baton.core.documents.compile import compile_document
 from baton.tools.define import Registry
+from baton.tools.functions.define import ADAPTED
 from baton.tools.functions.notes import code_notes, function_notes, function_problems
 from baton.tools.standard import with_standard
 from tests.kit.sentences import Says
@@ -91,6 +92,36 @@ def test_each_call_is_noted_with_its_line_and_what_to_write(call: str, instead: 
 def test_what_a_function_of_the_package_calls_counts_too() -> None:
     (note,) = function_notes(REGISTRY["indirect"], REGISTRY)
     assert "`sleep(…)`" in note
+
+
+def _of(module: str, name: str) -> Any:
+    """Return an object of a class with the name of one of another library."""
+    return type(name, (), {"__module__": module, "run": helper, "ainvoke": helper, "override": helper})()
+
+
+runner, sagas_own = type(_of("agents.run", "Runner")), type(_of("agents.run", "Runner"))
+graph, bare = _of("langgraph.pregel.main", "Pregel"), _of("pydantic_ai.agent", "Agent")
+ADAPTED[id(sagas_own)] = sagas_own, lambda: iter(())
+
+
+@workflow("libraries", registry=REGISTRY)
+async def libraries(context: WorkflowContext) -> None:
+    await runner.run("hello")
+    await graph.ainvoke({})
+    await bare.run("hello")
+    await sagas_own.run("hello")
+    bare.override()
+
+
+def test_an_agent_or_a_graph_of_a_library_that_records_nothing_is_noted() -> None:
+    notes = function_notes(REGISTRY["libraries"], REGISTRY)
+    assert [note.partition(" is no operation")[0].rpartition(" ")[2] for note in notes] == [
+        "`runner.run(…)`",
+        "`graph.ainvoke(…)`",
+        "`bare.run(…)`",
+    ]
+    for note, said in zip(notes, ("openai_agents", "baton.compat.langgraph", "BatonDurability"), strict=True):
+        assert said in note.partition("write ")[2]
 
 
 class DeclinedError(Exception):

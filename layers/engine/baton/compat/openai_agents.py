@@ -14,14 +14,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from inspect import isawaitable, signature
-from typing import Any
+from typing import Any, Final
 
 import agents
 from agents import FunctionTool, Model, ModelResponse, RunConfig, Tool
 from agents.exceptions import AgentsException
 from agents.items import TResponseStreamEvent
 from agents.models import get_default_model
+from agents.run import CallModelData
 from agents.run_context import TContext
 from agents.tool import get_function_tool_origin
 from agents.tool_context import ToolContext
@@ -111,11 +113,6 @@ class _Run:
             saga.branch(_name(agent.name)) if isinstance(saga, WorkflowContext) else None
         )
         self.fault: Exception | None = None
-        for one in (agent, *agent.handoffs) if saga is not None else ():
-            model = getattr(one, "model", None)
-            if isinstance(model, Model) and not isinstance(model, _SagaModel):
-                text = f"`{one.name}` has a model of its own, and is no `baton.compat.openai_agents.Agent`"  # type: ignore[union-attr]
-                raise _defect(f"{text}; import `Agent` from there")
 
 
 def _name(text: str) -> str:
@@ -197,12 +194,13 @@ class _SagaModel(Model):
         self, answer: Callable[..., Awaitable[ModelResponse]], *args: Any, **options: Any
     ) -> Any:
         """Return a recorded answer as JSON. `answer`: makes the request."""
+        if _of_run.get() is None and isinstance(_saga(), WorkflowContext):
+            raise _defect(f"the `Runner` of the SDK itself runs the agent; import `Runner` from {__name__}")
         given = _of_request.bind(self, *args, **options).arguments
         del given["self"]
         for one in given["tools"]:
             if isinstance(one, FunctionTool) and not _is_recorded(one):
-                text = f"`{one.name}` is a tool of an agent that is no `baton.compat.openai_agents.Agent`"
-                raise _defect(f"{text}; import `Agent` from there")
+                raise _defect(_PLAIN.format(f"the agent with the tool `{one.name}`"))
 
         async def ask() -> Any:
             held = await _hold(self._name, given)
@@ -475,7 +473,20 @@ def _in_saga(options: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(config.model, Model) and not isinstance(config.model, _SagaModel):
         model = config.model
         config = replace(config, model=_SagaModel(getattr(model, "model", None), lambda: model))
+    if config.model is None:
+        config = replace(config, call_model_input_filter=partial(_filtered, config.call_model_input_filter))
     return {**options, "run_config": config}
+
+
+_PLAIN: Final = f"{{}} is one of the SDK itself, whose work is not recorded; import `Agent` from {__name__}"
+
+
+def _filtered(given: Callable[..., Any] | None, data: CallModelData[Any]) -> Any:
+    """Refuse a request to a model that is an object of an agent of the SDK itself; else filter it as given."""
+    model = data.agent.model
+    if isinstance(model, Model) and not isinstance(model, _SagaModel):
+        raise _defect(_PLAIN.format(f"the agent `{data.agent.name}`"))
+    return data.model_data if given is None else given(data)
 
 
 async def _answered(saga: WorkflowContext, result: agents.RunResult, ask: Mapping[str, Any]) -> Any:

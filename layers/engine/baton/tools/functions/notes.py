@@ -26,7 +26,7 @@ from baton.core.graph.graph import Graph
 from baton.ports import StepFailure
 from baton.tools.define import Tool, _where
 from baton.tools.functions.context import WorkflowContext
-from baton.tools.functions.define import functions_of
+from baton.tools.functions.define import ADAPTED, functions_of
 
 KEYWORD = Parameter.POSITIONAL_OR_KEYWORD
 _OPTIONS = [
@@ -49,6 +49,14 @@ _MODULES = {
     ),
     **dict.fromkeys(("smtplib", "socket", "sqlite3", "subprocess", "threading", "urllib3"), _STEP),
 }
+
+_LIBRARIES = {
+    "agents.run.Runner": "`Runner` of `baton.compat.openai_agents`",
+    "langgraph.pregel.main.Pregel": "`run_graph` and `graph_tool` of `baton.compat.langgraph`",
+    "pydantic_ai.agent.Agent": "`Agent(…, capabilities=[BatonDurability()])`",
+}
+"""Classes of other libraries whose runs are recorded in another way."""
+_RUNS = re.compile("(run|iter|a?invoke|a?stream)(_|$)")
 
 
 _SENDS_CODES = frozenset({"callback", "signal", "update"})
@@ -383,12 +391,25 @@ def _notes(function: Any, tools: Mapping[Any, str]) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        called, said = _resolved(node.func, function.__globals__), ast.unparse(node.func)
-        if called in tools:
-            write = f"`context.step({said}, …)`"
-        elif not (write := _instead(called, _qualified(node.func, called, function.__globals__))):
+        names, said = function.__globals__, ast.unparse(node.func)
+        called = _resolved(node.func, names)
+        write = f"`context.step({said}, …)`" if called in tools else ""
+        write = write or _instead(called, _qualified(node.func, called, names)) or _adapted(node.func, names)
+        if not write:
             continue
         yield f"{place}:{first + node.lineno}: `{said}(…)` is no operation and is repeated in a replay; write {write}"
+
+
+def _adapted(node: ast.expr, names: Mapping[str, Any]) -> str:
+    """Return what runs an agent or a graph of a library durably; empty for what it runs so, or for others."""
+    if not isinstance(node, ast.Attribute) or not _RUNS.match(node.attr):
+        return ""
+    owner = _resolved(node.value, names)
+    if id(owner) in ADAPTED:
+        return ""
+    classes = (owner if isinstance(owner, type) else type(owner)).__mro__
+    found = (_LIBRARIES.get(f"{one.__module__}.{one.__qualname__}", "") for one in classes)
+    return next(filter(None, found), "")
 
 
 def _resolved(node: ast.expr, names: Mapping[str, Any]) -> Any:
