@@ -54,12 +54,14 @@ def test_a_support_agent_refunds_an_order_when_a_person_approves_it(
         site.settle()
         page.goto(f"sagas/{saga}")
         expect(page.locator("#live .facts .status")).to_have_text("completed")
-        attempts = page.locator("#node summary")
+        attempts = page.locator("summary")
         for name in ("get_tools", "model", "order", "model#2", "refund", "model#3"):
             expect(attempts.filter(has_text=f"support[1]/{name}, attempt 1")).to_be_visible()
         expect(page.locator("section", has=page.get_by_role("heading", name="Its result"))).to_contain_text(
             "Your order is paid back."
         )
+        page.get_by_role("link", name="Conversations").click()
+        expect(page.get_by_role("listitem").filter(has_text="refund")).to_contain_text("approved by ada")
         assert example.SHOP.refunds == {7: 4_200}
 
 
