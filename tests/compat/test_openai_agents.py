@@ -16,16 +16,21 @@ import msgspec
 import pytest
 from agents import (
     InputGuardrailTripwireTriggered,
+    Model,
     ModelResponse,
+    Usage,
+    function_tool,
 )
-from agents.testing import assistant_message
+from agents.testing import assistant_message, function_call
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
-from baton.compat.openai_agents import Runner
+from baton.compat.openai_agents import Agent, Runner
 from baton.core.log.events import UnitRecorded
 from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow
 from baton.runtime.requests.service import Service
+from baton.testing import run
+from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.compat.returns_desk import MESSAGE, REQUESTS, WAY, Desk, Scripted, Traces
 from tests.kit.corpus import Scenario, patiently, shown, start
@@ -183,6 +188,51 @@ def test_a_cancelled_saga_asks_no_model_any_more() -> None:
 
 
 @pytest.mark.simulation
+class Echo(Model):
+    """A model whose server gives each call the same id, and whose answer is the call's result."""
+
+    def __init__(self, city: str, slow: list[str]) -> None:
+        self._city, self._slow = city, slow
+
+    async def get_response(
+        self, system_instructions: Any, input: Any, *args: Any, **options: Any
+    ) -> ModelResponse:
+        if self._city in self._slow:
+            await asyncio.sleep(1)
+        results = [one["output"] for one in input if isinstance(one, dict) and "output" in one]
+        call = function_call("look", {"city": self._city}, call_id="functions.look:0")
+        return ModelResponse([assistant_message(results[0]) if results else call], Usage(), None)
+
+    def stream_response(self, *args: Any, **options: Any) -> Any:
+        raise AssertionError("it is not asked for a stream")
+
+
+def test_agents_at_once_find_their_own_calls_though_a_server_repeats_ids() -> None:
+    registry, slow, tries = Registry(), ["a"], list[int]()
+
+    @function_tool
+    async def look(city: str) -> str:
+        """Look at the weather."""
+        if city in slow:
+            await asyncio.sleep(3)
+        return f"weather of {city}"
+
+    @tool("both", cost_usd="0.000001", registry=registry)
+    async def both() -> list[str]:
+        tries.append(1)
+        made = [Agent(name=one, instructions=one, model=Echo(one, slow), tools=[look]) for one in "ab"]
+        try:
+            async with asyncio.timeout(3):
+                found = await asyncio.gather(*(Runner.run(one, "weather?") for one in made))
+        except TimeoutError:
+            slow.clear()
+            raise StepFailure("connection_failed", "the line is down", kind="transient") from None
+        return [one.final_output for one in found]
+
+    result = run("name: x\nnodes: {a: {tool: both}}\noutput: ${ctx.a.output}", tools=registry)
+    assert (result.output, len(tries)) == (["weather of a", "weather of b"], 2), result
+
+
 @pytest.mark.parametrize("fate", ["", "crash before", "crash after", "freeze"])
 def test_in_a_tool_requests_and_calls_are_units_of_its_journal(fate: str) -> None:
     async def drive(world: World, desk: Desk) -> str:

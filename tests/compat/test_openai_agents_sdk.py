@@ -19,6 +19,7 @@ from agents import (
     Model,
     ModelResponse,
     RunConfig,
+    ToolCallOutputItem,
     function_tool,
 )
 from agents.mcp import MCPServer
@@ -74,6 +75,35 @@ def test_a_tool_of_baton_is_a_step_with_its_key(moment: str) -> None:
     result = desk.run(kills={"refund": moment} if moment else {})
     assert (result.status, result.steps["triage[1]/refund"].output) == ("completed", "refunded o1"), result
     assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ('{"order": "o1", "name": "Ann"}', "mended o1 of Ann"),  # `name` is an option of `context.step`, too
+        ('{"order": "o1", "colour": "red"}', "input_invalid: `mend`: at /colour"),
+        ('{"order": ', "input_invalid: "),
+    ],
+)
+def test_a_model_hears_what_is_wrong_with_the_arguments_of_a_step(written: str, told: str) -> None:
+    desk = Desk()
+
+    @tool("mend", registry=desk.registry)
+    async def mend(order: str, name: str = "") -> str:
+        return f"mended {order} of {name}"
+
+    call = function_call("mend", {}, call_id="c1").model_copy(update={"arguments": written})
+    model = Scripted(desk, "clerk", call, assistant_message("Done."))
+    clerk = Agent(name="clerk", model=model, tools=[step_tool(mend)])
+
+    @workflow("talk", registry=desk.registry, tools=["mend"])
+    async def talk(message: str, context: WorkflowContext) -> Any:
+        items = (await Runner.run(clerk, message)).new_items
+        return [one.output for one in items if isinstance(one, ToolCallOutputItem)]
+
+    result = desk.run(talk)
+    assert result.status == "completed", result
+    assert result.output[0].startswith(told)
 
 
 def test_a_model_hears_that_a_step_has_failed_for_good() -> None:

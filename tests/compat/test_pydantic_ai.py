@@ -17,6 +17,7 @@ from pydantic_ai import (
     ApprovalRequired,
     CallDeferred,
     FunctionToolset,
+    ModelHTTPError,
     ModelMessage,
     ModelResponse,
     ModelRetry,
@@ -211,7 +212,7 @@ def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse
 
     async def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart("charge", {"amount": 7})])
+            return ModelResponse(parts=[ToolCallPart("charge", {"amount": 7, "name": "Ann"})])
         return ModelResponse(parts=[TextPart(str(messages[-1].parts[0].content))])  # type: ignore[union-attr]
 
     agent = Agent(FunctionModel(answer), name="shop", capabilities=[BatonDurability(registry=registry)])
@@ -222,7 +223,7 @@ def test_a_tool_of_the_application_keeps_its_effect_its_approval_and_its_inverse
 
     @agent.tool_plain
     @tool("shop.charge", undo="shop.give_back", requires_approval=True, registry=registry)
-    async def charge(amount: int) -> str:
+    async def charge(amount: int, name: str) -> str:  # an option of `context.step`, too
         """Charge an amount."""
         return f"charged {amount}"
 
@@ -334,6 +335,18 @@ def test_a_request_for_which_there_is_no_money_parks_the_saga() -> None:
         bank = Bank()
         view = run_virtual(lived(bank, None, name, limits=Limits(saga_budget_usd="0.05")))
         assert (view["status"], view["parked"]["code"], bank.requests) == ("parked", "budget_saga", [])
+
+
+@pytest.mark.parametrize("in_stream", [False, True])
+def test_an_answer_that_breaks_off_is_spent_and_a_refused_request_is_not(in_stream: bool) -> None:
+    bank = Bank()
+
+    async def answer(*_: Any) -> ModelResponse:
+        raise ModelHTTPError(400, "scripted", in_stream=in_stream)
+
+    bank.script = answer
+    view = run_virtual(lived(bank, None, "support"))
+    assert (view["status"], view["spent_usd"] > 0) == ("failed", in_stream), view
 
 
 def test_a_model_without_a_price_is_refused() -> None:

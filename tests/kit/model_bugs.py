@@ -82,8 +82,8 @@ def a_transcript_says_when_it_was_made() -> Iterator[None]:
     """Agent row: no request begins as the one before it, and the provider has kept nothing that is of use."""
     numbers = itertools.count()
 
-    def opening(given: Any) -> Any:
-        return [*real(given), {"role": "user", "content": f"Request {next(numbers)}."}]
+    def opening(*given: Any) -> Any:
+        return [*real(*given), {"role": "user", "content": f"Request {next(numbers)}."}]
 
     real = messages.opening
     with replaced(messages, "opening", opening):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton import Context, tool
+from baton import Context, StepFailure, tool
 from baton.core.limits import Limits
 from baton.core.log.events import Parked
 from baton.core.models.usage import Usage
@@ -78,6 +78,56 @@ async def test_what_was_held_counts_if_the_worker_dies_in_the_call(deaths: int, 
     assert view["spent_usd"] == pytest.approx(0.04 * deaths + 0.01)
     if limits is not NO_DAYS:
         assert sum(world.budgets.spent().values()) == 40_000 * deaths + 10_000
+
+
+@pytest.mark.parametrize("limits", [Limits(), NO_DAYS])
+async def test_a_limit_of_the_document_holds_with_what_a_dead_worker_may_have_spent(limits: Limits) -> None:
+    _, view = await (service := Service(dies=1)).run(limits, "0.04", "limits: {cost_usd: 0.07}\n")
+    assert (view["status"], view["error"]["code"], service.calls) == ("failed", "limit_cost", 1)
+
+
+async def test_what_a_dead_worker_may_have_spent_is_kept_with_the_next_unit() -> None:
+    world, calls = World.start(limits=NO_DAYS), list[int]()
+
+    async def call(number: int, context: Context) -> None:
+        held = await context.hold("0.04")
+        calls.append(number)
+        if calls in ([1], [1, 1, 2]) and (process := RUNS_IN.get()) is not None:
+            process.die()
+        held.spend("0.01")
+
+    @tool("ask", cost_usd="0.000001", registry=world.registry)
+    async def ask(usd: str, context: Context) -> None:
+        await context.once("call 1", call, 1, context)
+        await context.once("call 2", call, 2, context)
+
+    world.tools = world.registry.specs()
+    view = await ran(world, DOCUMENT % ("", "0"), {})
+    assert (view["status"], calls, view["spent_usd"]) == ("completed", [1, 1, 2, 2], pytest.approx(0.1))
+
+
+async def test_no_limit_of_tokens_keeps_an_inverse_from_its_request() -> None:
+    world = World.start()
+    world.models = Scripted(lambda *_: says("hello"))
+
+    @tool("cancel", cost_usd="0.000001", registry=world.registry)
+    async def cancel(context: Context) -> int:
+        held = await context.hold_request(HoldRequest(model="m", size=500, output=2_000))
+        held.count(Usage(model="m", input=100, output=10))
+        return held.output
+
+    @tool("ask", registry=world.registry)
+    async def ask() -> int:
+        return 1
+
+    @tool("fails", registry=world.registry)
+    async def fails() -> None:
+        raise StepFailure("sold_out", "nothing is left", kind="permanent")
+
+    world.tools = world.registry.specs()
+    nodes = "ask: {tool: ask, compensate: {tool: cancel}}, fails: {tool: fails, after: ask}"
+    view = await ran(world, f"name: w\nlimits: {{tokens: 600}}\non_failure: rollback\nnodes: {{{nodes}}}", {})
+    assert (view["status"], view["spent_usd"]) == ("rolled_back", pytest.approx(0.0002)), view
 
 
 async def test_a_tool_that_holds_declares_a_cost() -> None:

@@ -30,6 +30,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
 from baton.core.failures.codes import TOOL_DEFECT
+from baton.core.models.messages import parse_answer
 from baton.core.models.usage import Usage as Used
 from baton.ports import Hold, HoldRequest, NoRoom, StepContext, StepFailure
 from baton.tools.define import REGISTRY, Registry
@@ -335,7 +336,7 @@ def _recorded(tool: Tool) -> Tool:
 
         call = context.tool_call_id
         of = {"function": tool.name, "arguments": arguments, "call": call}
-        return await _once(CALL, tool.name, call, of, act)
+        return await _once(CALL, tool.name, [call, arguments], of, act)  # some servers repeat their ids
 
     made = copy.copy(tool)
     made.on_invoke_tool = _Recorded(invoke)
@@ -353,17 +354,21 @@ def step_tool(function: Callable[..., Any], **options: Any) -> FunctionTool:
     made = own[name]
 
     async def invoke(context: ToolContext[Any], arguments: str) -> Any:
-        given, saga = json.loads(arguments or "{}"), _saga()
+        saga = _saga()
+        step = StepContext(saga="", tenant="", user="", node=name, idempotency_key=context.tool_call_id)
+        try:
+            bound = bind(made, given := parse_answer(arguments or "{}"), step)
+        except (ValueError, StepFailure) as error:  # the model is told, and writes them again
+            return f"input_invalid: {error}"
         if saga is None:
-            step = StepContext(saga="", tenant="", user="", node=name, idempotency_key=context.tool_call_id)
-            value = made.function(**bind(made, given, step))
+            value = made.function(**bound)
             return plain_json(made, await value if isawaitable(value) else value)
         run = _of_run.get()
         try:
             if isinstance(saga, StepContext):
                 raise _defect(f"`{name}` is a step, which an agent in a workflow function calls")
             with _at(run):
-                asked = saga.step(function, **given)
+                asked = saga.step_of(function, given)
             return plain_json(made, await asked)
         except StepFailure as failure:
             return f"{failure.code}: {failure.message}"

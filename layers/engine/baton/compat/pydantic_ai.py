@@ -175,7 +175,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
     ) -> Any:
         """Return the payload of a step of a tool under `@tool`, with its approval and its inverse."""
         with _named_by_run():
-            step = context.step(function, name=name, **arguments)
+            step = context.step_of(function, arguments, name)
         try:
             result = await step
         except StepFailure as failure:
@@ -293,8 +293,9 @@ async def _paid(operation: DurableOperation[Any, Any, Any], params: Any) -> Any:
     try:
         settings = {**settings, "max_tokens": held.output}
         response = await operation.handler(replace(params, model_settings=settings))
-    except (ModelHTTPError, UserError):  # its provider has refused it, or never got it
-        held.spend(0)
+    except (ModelHTTPError, UserError) as error:  # its provider has refused it, or never got it
+        if not getattr(error, "in_stream", False):  # an answer that breaks off is billed
+            held.spend(0)
         raise
     used = response.usage
     held.count(

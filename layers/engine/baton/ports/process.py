@@ -113,9 +113,8 @@ class Hold:
 
     def spend(self, usd: Decimal | str | float) -> None:
         """Report what the call has cost, in place of what is held: 0 for one that was not made."""
-        amount = amount_of(usd)
-        self._release()
-        self._context.spent.append(amount)
+        self._context.spent.append(amount_of(usd))
+        self._release()  # afterwards: a process that ends in between reports too much, and not nothing
 
     def count(self, usage: Usage) -> None:
         """Report the tokens that a model has used, in place of what is held. Impossible ones count as the
@@ -126,9 +125,8 @@ class Hold:
             usage = most_used(usage.model, held.size, held.output)
         if held.price is not None:
             cost = usage_cost(usage, held.price)
-            self._release()
             self._context.usage.append(msgspec.structs.replace(usage, cost=cost))
-            self._context.spend(Decimal(cost) / MICRO)
+            self.spend(Decimal(cost) / MICRO)
 
     def _release(self) -> None:
         held, self._held = self._held, msgspec.structs.replace(self._held, amount=0, tokens=())

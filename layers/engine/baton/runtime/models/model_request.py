@@ -426,11 +426,20 @@ async def hold(models: Models | None, ledger: Ledger, one: AttemptInput, asked: 
         price = models.price(asked.model) or models.price(asked.model.partition("/")[2] or asked.model)
     if asked.model and price is None:
         raise _without_price(asked.model)
-    tokens = tuple[int, ...]()
-    if has_limit := bool(asked.model) and is_limited(step, "tokens"):
-        output = ledger.room(state, step, one, asked.size, asked.output)
-        tokens = asked.size, output
-    most = asked.amount if price is None else most_of(price, asked.size, output)
+    tokens, usage = tuple[int, ...](), tuple[Usage, ...]()
+    has_limit = bool(asked.model) and not one.is_free and is_limited(step, "tokens")
+    dead, one.counts_dead = (ledger.unsaid(state, step) if one.counts_dead else 0), False
+    while True:  # once for each call of the dead, and then for this one
+        if has_limit:
+            output = ledger.room(state, step, one, asked.size, asked.output)
+            tokens = asked.size, output
+            usage = (Usage(model=UNANSWERED, input=asked.size, output=output),)
+        most = asked.amount if price is None else most_of(price, asked.size, output)
+        if not dead:
+            break
+        dead -= 1
+        one.spent.append(Decimal(most) / MICRO)  # it has no end: the next unit takes it along
+        one.usage.extend(usage)
     if not one.is_free:
         try:
             if is_limited(step, "cost"):
@@ -441,11 +450,8 @@ async def hold(models: Models | None, ledger: Ledger, one: AttemptInput, asked: 
             await ledger.cover(state, step, step.node.tool, most, billed=used)
         finally:
             ledger.used(state, step)
-    dead, one.counts_dead = (ledger.unsaid(state, step) if one.counts_dead else 0), False
-    usage = (Usage(model=UNANSWERED, input=asked.size, output=output),) if has_limit else ()
-    for _ in range(dead + 1):
-        one.spent.append(Assumed(Decimal(most) / MICRO))
-        one.usage.extend(usage)
+    one.spent.append(Assumed(Decimal(most) / MICRO))
+    one.usage.extend(usage)
     return HeldMoney(amount=most, price=price, size=asked.size, output=output, tokens=usage)
 
 
