@@ -43,7 +43,11 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("NO BROWSER: the console was not looked at. Install chromium (apt-get install chromium)")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=found, args=['--no-sandbox', '--in-process-gpu', '--disable-gpu', '--renderer-process-limit=1'], timeout=PATIENCE_MS)
+        browser = play.chromium.launch(
+            executable_path=found,
+            args=["--no-sandbox", "--in-process-gpu", "--disable-gpu", "--renderer-process-limit=1"],
+            timeout=PATIENCE_MS,
+        )
         yield browser
         browser.close()
 
