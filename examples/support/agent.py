@@ -1,4 +1,4 @@
-"""A support agent of a shop, written for pydantic-ai: two tools, of which one needs an approval.
+"""A support agent of a shop, written for pydantic-ai: it looks orders up by MCP, and its refund needs an approval.
 
 Only the line with `BatonDurability` knows of Baton. `answer` is the workflow that asks the agent.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models import Model
 
 from baton import WorkflowContext, tool, workflow
@@ -24,6 +26,8 @@ class Shop:
 
 
 SHOP = Shop()
+orders = MCPServer("orders", log_level="WARNING")
+"""Server of the shop's orders, in this process. In place of one elsewhere, the toolset has its address."""
 
 
 class Reply(BaseModel):
@@ -33,10 +37,11 @@ class Reply(BaseModel):
     refunded_cents: int = 0
 
 
-async def order(ctx: RunContext[str], number: int) -> str:
+@orders.tool()
+async def order(number: int) -> str:
     """Return what an order has cost."""
     cents = SHOP.orders.get(number)
-    return f"{ctx.deps} has no order {number}" if cents is None else f"{cents} cents"
+    return f"there is no order {number}" if cents is None else f"{cents} cents"
 
 
 @tool("support.charge_again")
@@ -64,7 +69,8 @@ def support_agent(model: Model | str) -> Agent[str, Reply]:
         deps_type=str,
         output_type=Reply,
         instructions="You answer customers of a shop. Look an order up before you refund it.",
-        tools=[order, refund],
+        tools=[refund],
+        toolsets=[MCPToolset(orders, id="orders")],
         capabilities=[BatonDurability()],
         defer_model_check=True,
     )

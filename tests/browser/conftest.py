@@ -57,15 +57,22 @@ def visitor(site: Site, chromium: Browser) -> Iterator[Visitor]:
     """`visitor("ada")`: a page of a person who has signed in. What a browser complains about fails the test."""
     contexts, complaints = [], list[str]()
 
-    def visit(user: str = "ada", *, width: int = 1440, scheme: Any = "light", script: bool = True) -> Page:
+    def visit(
+        user: str = "ada",
+        *,
+        width: int = 1440,
+        scheme: Any = "light",
+        script: bool = True,
+        at: Site = site,
+    ) -> Page:
         context = chromium.new_context(
-            base_url=f"{site.url}/console/",
+            base_url=f"{at.url}/console/",
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             java_script_enabled=script,
         )
         contexts.append(context)
-        context.add_cookies([site.cookie(user)])
+        context.add_cookies([at.cookie(user)])
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

@@ -30,6 +30,7 @@ from baton.settings import ApiSettings
 from baton.testing.deployment import Answers, Deployment
 from baton.testing.loop import VirtualLoop
 from baton.testing.models import ScriptedModels
+from baton.tools.define import Registry
 from baton.web.within import Admission
 from tests.browser import kitchen
 from tests.kit.many_signals import add_news
@@ -42,9 +43,9 @@ ROLES = ("read", "run", "answer", "operate")
 
 
 class Site:
-    """`url` is where its console is. took: what each path cost the processor last, in seconds."""
+    """`url` is where its console is. registry: of its tools, in place of the kitchen's. took: what each path cost the processor last, in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry | None = None) -> None:
         self.took: dict[str, float] = {}
         # One thread for all: playwright has a loop of its own in the thread of the tests.
         self._thread = ThreadPoolExecutor(1)
@@ -54,7 +55,7 @@ class Site:
         models.read(kitchen.models(), dict.fromkeys(kitchen.models(), tools))
         self._made = Deployment(
             self._loop,
-            kitchen.registry(),
+            kitchen.registry() if registry is None else registry,
             Limits(),
             begin=BEGIN,
             worker_timeout=60_000,
@@ -120,7 +121,7 @@ class Site:
 
     def cookie(self, user: str, roles: tuple[str, ...] = ROLES) -> Any:
         """Of a person who has signed in, as playwright has it."""
-        claims = {"sub": user, "tenant": "acme", "roles": list(roles), "groups": []}
+        claims = {"sub": user, "tenant": "acme", "roles": list(roles), "groups": ["support"]}
         value = Session(claims, f"csrf-of-{user}").close(Seal(SECRET), self.engine.clock.now())
         return {"name": f"baton-{SESSION}", "value": value, "url": self.url}
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from playwright.sync_api import Page, expect
 
+from baton.tools.define import REGISTRY
+from baton.tools.functions.define import document_of
 from tests.browser.conftest import Visitor
 from tests.browser.site import Site
+from tests.kit import support_script
 
 
 def ask(site: Site, workflow: str = "approve") -> str:
@@ -30,6 +36,33 @@ def test_a_question_comes_by_itself_and_its_approval_is_seen_to_be_done(site: Si
     page.locator(".notice a").click()
     site.settle()
     expect(page.locator("#live .facts .status")).to_have_text("completed")
+
+
+def test_a_support_agent_refunds_an_order_when_a_person_approves_it(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = support_script.example(monkeypatch)
+    with Site(REGISTRY).open() as site:
+        site.register(json.dumps(document_of(REGISTRY["answer-customer"])))
+        saga, page = site.start("answer-customer", support_script.GIVEN), visitor(at=site)
+        site.settle()
+        open_from_the_inbox(page, saga)
+        expect(page.get_by_text('"cents": 4200')).to_be_visible()
+        page.get_by_label("Comment").fill("It is lost.")
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("Your answer is in the log")).to_be_visible()
+        site.settle()
+        page.goto(f"sagas/{saga}")
+        expect(page.locator("#live .facts .status")).to_have_text("completed")
+        attempts = page.locator("summary")
+        for name in ("get_tools", "model", "order", "model#2", "refund", "model#3"):
+            expect(attempts.filter(has_text=f"support[1]/{name}, attempt 1")).to_be_visible()
+        expect(page.locator("section", has=page.get_by_role("heading", name="Its result"))).to_contain_text(
+            "Your order is paid back."
+        )
+        page.get_by_role("link", name="Conversations").click()
+        expect(page.get_by_role("listitem").filter(has_text="refund")).to_contain_text("approved by ada")
+        assert example.SHOP.refunds == {7: 4_200}
 
 
 def test_a_saga_is_started_by_a_form_and_seen_to_advance(site: Site, visitor: Visitor) -> None:

@@ -382,6 +382,18 @@ async def test_a_fork_keeps_the_answers_before_it() -> None:
     assert (bank.requests, len(bank.calls)) == ([0, 1, 1], 1)
 
 
+async def test_the_attempts_of_a_saga_show_the_arguments_of_calls() -> None:
+    bank = Bank()
+    made = World(bank.registry, models=Scripted(lambda *_: says("unused"), known=("scripted",)))
+    made.switch_on()
+    await made.service().register(json.dumps(document_of(bank.registry["support"])), json_only=False)
+    view, _ = await made.service().start("support", GIVEN, "key")
+    await made.settle()
+    steps = (await made.queries().steps(view["id"], 0, 10))["steps"]
+    given = [one["input"]["arguments"] for one in steps if one["tool"] == "pydantic_ai.call"]
+    assert given == [{"pending": True}]
+
+
 def test_deferred_calls_and_found_tools_are_operations() -> None:
     bank = Bank()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.console.conversations import Stored, stored_in, talks_of
+from baton.console.conversations import Approval, Stored, stored_in, talks_of
 
 TURN = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:02Z"}
 
@@ -117,3 +117,80 @@ def test_an_image_in_a_prompt_is_shown_by_its_type_and_its_size() -> None:
     began = {"kind": "agent_began", "node": "a", "given": {"v": {"model": "m", "prompt": prompt}}}
     (talk,) = talks_of(entries(began))
     assert talk.given["prompt"] == [prompt[0], {"image": "[image/png, 9 bytes]"}]  # type: ignore[index]
+
+
+def test_a_call_says_who_has_approved_it_and_when() -> None:
+    at = "2026-01-01T00:00:05Z"
+    opened = {"kind": "question_opened", "item": "t1-0", "ask": {"id": "q"}}
+    answer = {"kind": "signal_received", "name": ":answer", "key": "q/ada", "by": "ada", "payload": {"v": {}}}
+    closed = {"kind": "question_closed", "item": "t1-0", "action": "approve", "by": "q/ada", "at": at}
+    (talk,) = talks_of(entries(*BEGUN, ASKS, opened))
+    assert talk.turns[1].calls[0].approval == Approval()
+    (talk,) = talks_of(entries(*BEGUN, ASKS, opened, answer, closed))
+    assert talk.turns[1].calls[0].approval == Approval("approve", "ada", at)
+    (talk,) = talks_of(entries(*BEGUN, ASKS, opened, {**closed, "action": "expired", "by": ""}))
+    assert talk.turns[1].calls[0].approval == Approval("expired", "", at)
+
+
+def asks(name: str, tool: str = "pydantic_ai.call", run: str = "support") -> dict[str, Any]:
+    item = f"{run}-1--{name}"
+    given = {"v": {"agent": run, "model": "m"}}
+    one = {"item": item, "label": f"{run}[1]/{name}", "tool": tool, "given": given}
+    return {"kind": "operations_began", "operations": [one]}
+
+
+def done(name: str, output: Any, tool: str = "pydantic_ai.call", **said: Any) -> dict[str, Any]:
+    of = {"kind": "step_succeeded", "item": f"support-1--{name}", "tool": tool}
+    return {**of, "output": {"v": output}, **TURN, **said}
+
+
+def response(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"done": {"parts": list(parts), "kind": "response"}}
+
+
+def part_of(tool: str, **args: Any) -> dict[str, Any]:
+    return {"part_kind": "tool-call", "tool_name": tool, "args": args}
+
+
+REQUEST = "pydantic_ai.request"
+OF_FUNCTION = (
+    asks("get_tools"),
+    done("get_tools", {"done": {}}),
+    asks("model", REQUEST),
+    done(
+        "model",
+        response({"part_kind": "text", "content": "I pay."}, part_of("pay", n=1), part_of("pay", n=2)),
+        REQUEST,
+        usage=[{"model": "m", "input": 5, "output": 2}],
+    ),
+    asks("pay"),
+    asks("pay-2", "shop.pay"),
+    done("pay", {"done": {"kind": "approval_required"}}),
+    done("pay-2", "paid 2", "shop.pay"),
+    asks("approve_pay", ""),
+    {"kind": "question_opened", "item": "support-1--approve_pay", "ask": {"id": "q"}},
+    {"kind": "question_closed", "item": "support-1--approve_pay", "action": "approve", "by": "k", "at": "x"},
+    asks("pay-3"),
+    done("pay-3", {"done": {"result": "paid 1", "kind": "tool_return"}}),
+    asks("model-2", REQUEST),
+    done("model-2", response(part_of("final_result", text="Paid.")), REQUEST),
+)
+
+
+def test_an_agent_of_pydantic_ai_in_a_function_has_a_conversation() -> None:
+    (talk,) = talks_of(entries(*OF_FUNCTION, {"kind": "function_closed"}))
+    assert (talk.node, talk.given, talk.is_over) == ("support[1]", {"model": "m"}, True)
+    first, last = talk.turns.values()
+    assert (first.answer, first.input, first.output, last.number) == ("I pay.", 5, 2, 2)
+    calls = [(one.tool, one.arguments, one.result) for one in first.calls]
+    assert calls == [("pay", {"n": 1}, "paid 1"), ("pay", {"n": 2}, "paid 2")]
+    assert [one.approval for one in first.calls] == [Approval("approve", "", "x"), None]
+    assert (last.answer, last.calls) == ({"text": "Paid."}, [])
+
+
+def test_operations_of_a_function_that_are_of_no_agent_have_no_conversation() -> None:
+    loose = {"kind": "operations_began", "operations": [{"item": "charge", "tool": "shop.charge"}]}
+    assert talks_of(entries(loose, asks("send", "shop.send", run="notify"), done("send", 1))) == []
+    large = {**done("model", None, REQUEST), "output": {"ref": "cas://sha256/aa", "size": 9}}
+    (talk,) = talks_of(entries(asks("model", REQUEST), large))
+    assert list(stored_in(talk)) == [Stored("aa", 9)]

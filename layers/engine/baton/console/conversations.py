@@ -28,12 +28,22 @@ class Stored:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Question whether a call may be made. action: empty while it is open. by: empty if no person answered."""
+
+    action: str = ""
+    by: str = ""
+    at: Any = None
+
+
 @dataclass(slots=True)
 class Called:
     """Call that the model requested. failure, repeats: in place of a result, which is None until then."""
 
     tool: str
     arguments: Any
+    approval: Approval | None = None
     result: Any = None
     failure: Mapping[str, Any] | None = None
     took: int | None = None
@@ -79,10 +89,11 @@ class Talk:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reader of events. values: stored values that were read. news: payloads of signals, by key."""
+    """Reader of events. values: stored values that were read. news, senders: of signals, by key."""
 
     values: Mapping[str, Any]
     news: dict[str, Any] = field(default_factory=dict)
+    senders: dict[str, str] = field(default_factory=dict)
 
     def value(self, given: Any) -> Any:
         """Return the value of an event's field, or None."""
@@ -102,11 +113,12 @@ def talks_of(
 ) -> list[Talk]:
     """Return the talks in the order of their beginnings, which earlier entries may have if `is_part`."""
     found: dict[tuple[str, str], Talk] = {}
-    reader = _Reader(values)
+    reader, runs = _Reader(values), dict[tuple[str, str], dict[str, _Run]]()
     for entry in entries:
         for event in entry["events"]:
             if event["kind"] == "signal_received":
                 reader.news[str(event.get("key"))] = reader.value(event.get("payload"))
+                reader.senders[str(event.get("key"))] = str(event.get("by") or "")
                 continue
             place = (str(event.get("node") or ""), ".".join(map(str, event.get("iteration") or ())))
             if event["kind"] == "agent_began":
@@ -115,11 +127,12 @@ def talks_of(
                     given = {**given, "prompt": shown_prompt(given.get("prompt"))}
                 found[place] = Talk(*place, given if isinstance(given, Mapping | Stored) else {})
                 continue
+            _take_run(runs.setdefault(place, {}), place[1], event, int(entry["version"]), reader)
             if is_part and place not in found and _is_of_an_agent(event):
                 found[place] = Talk(*place, {})
             if (talk := found.get(place)) is not None:
                 _take(talk, event, int(entry["version"]), reader)
-    return list(found.values())
+    return [*found.values(), *(run.talk for its in runs.values() for run in its.values() if run.talk.turns)]
 
 
 def stored_in(talk: Talk) -> Iterator[Stored]:
@@ -196,10 +209,100 @@ def _call_at(turn: ConversationTurn, index: int) -> Called:
 
 
 def _came_back(call: Called, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+    if event["kind"] == "question_opened":
+        call.approval = Approval()
+    elif event["kind"] == "question_closed":
+        by = reader.senders.get(str(event.get("by")), "")
+        call.approval = Approval(str(event.get("action")), by, event.get("at"))
     call.failure = event.get("failure")
     if event["kind"] in ("step_succeeded", "step_failed"):
         call.version, call.took = version, _took(event)
         call.result = reader.value(event.get("output"))
+
+
+# ---- agents of pydantic-ai in a function, whose requests and calls are operations
+
+
+_REQUEST: Final = "pydantic_ai.request"
+_OPERATION: Final = re.compile(r"(?P<run>.+)--(?P<name>.+?)(-(?P<number>[0-9]+))?")
+"""Item of an operation of an agent: `support-1--model-2` is the second request of `support[1]`."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Run of an agent. calls: that were made, by item."""
+
+    talk: Talk
+    calls: dict[str, Called] = field(default_factory=dict)
+
+
+def _take_run(
+    runs: dict[str, _Run], iteration: str, event: Mapping[str, Any], version: int, reader: _Reader
+) -> None:
+    """Take an event of a function into the talks of its agents."""
+    if event["kind"] == "function_closed":
+        for one in runs.values():
+            _close(one.talk)
+    for asked in event.get("operations") or ():
+        if (item := _OPERATION.fullmatch(str(asked["item"]))) is None:
+            continue
+        if asked.get("tool") == _REQUEST:
+            label, given = str(asked.get("label") or "").rpartition("/")[0], reader.value(asked.get("given"))
+            given = {"model": given.get("model")} if isinstance(given, Mapping) else {}
+            talk = Talk(label or item["run"], iteration, given)
+            talk = runs.setdefault(item["run"], _Run(talk)).talk
+            _turn(talk, int(item["number"] or 1)).moved = version
+        elif item["run"] in runs:
+            _begin_call(runs[item["run"]], item[0], item["name"], version)
+    item = _OPERATION.fullmatch(str(event.get("item") or ""))
+    run = None if item is None else runs.get(item["run"])
+    if item is None or run is None:
+        return
+    if event.get("tool") == _REQUEST:
+        event = {**event, "output": {"v": _response(reader.value(event.get("output")))}}
+        _answered(_turn(run.talk, int(item["number"] or 1)), event, version, reader)
+    elif (call := run.calls.get(item[0])) is not None:
+        _came_back(call, event, version, reader)
+        if isinstance(call.result, Mapping) and isinstance(done := call.result.get("done"), Mapping):
+            call.result = done.get("result", done)
+
+
+def _begin_call(run: _Run, item: str, name: str, version: int) -> None:
+    """Find the call of an operation, or of a question about it: the n-th of its name in the last turn."""
+    tool = name.removeprefix("approve_").removeprefix("answer_")
+    turn = run.talk.turns[max(run.talk.turns)]
+    its = [one for one in turn.calls if re.sub(r"\W", "_", one.tool)[:40] in (name, tool)]
+    made = [id(call) for other, call in run.calls.items() if _name_of(other) == name]
+    if its:
+        call = run.calls[item] = min(its, key=lambda one: made.count(id(one)))
+        call.version = call.version or version
+
+
+def _name_of(item: str) -> str:
+    found = _OPERATION.fullmatch(item)
+    return found["name"] if found else ""
+
+
+def _response(output: Any) -> Any:
+    """Return a response of pydantic-ai as the answer of a model: its text and its calls."""
+    response = output.get("done") if isinstance(output, Mapping) else None
+    if not isinstance(response, Mapping):
+        return output
+    parts = [one for one in response.get("parts") or () if isinstance(one, Mapping)]
+    texts = [str(one.get("content")) for one in parts if one.get("part_kind") == "text"]
+    calls = [one for one in parts if one.get("part_kind") == "tool-call"]
+    return {
+        "text": "\n".join(texts),
+        "calls": [{"tool": one.get("tool_name"), "arguments": one.get("args")} for one in calls],
+    }
+
+
+def _close(talk: Talk) -> None:
+    """Close the talk of a run. Calls of its last turn that no operation makes are its output."""
+    talk.is_over, last = True, talk.turns[max(talk.turns)]
+    if last.calls and not any(call.version for call in last.calls):
+        last.answer = last.answer or last.calls[0].arguments
+        last.calls = []
 
 
 def _took(event: Mapping[str, Any]) -> int | None:

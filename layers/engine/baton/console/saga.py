@@ -254,6 +254,12 @@ def _panel(
         else shown["state"],
         "round": shown,
         "most": fitting_length([pretty(one) for one in values], 40_000),
+        "labels": {
+            one["item"]: one["label"]
+            for row in its
+            for one in row.event.get("operations") or ()
+            if one.get("label")
+        },
         "events": its[-_OF_NODE:],
         "before": max(len(its) - _OF_NODE, 0),
     }

@@ -52,11 +52,13 @@ class FunctionKind(TaskKind):
         return bool(item)
 
     def begin(self, at: Activation, context: NodeContext) -> Next | None:
-        if at.place.item and at.node.function is None:
-            return super().begin(at, context)
         if at.place.item:
             work = context.state.open[at.place.owner]
             assert isinstance(work, RunningFunction), "nothing else has operations"
+            if at.node.function is None:
+                if work.asked[at.place.item].in_memory:
+                    context.ran(_call(context.function(at), at.place.owner, work, context))
+                return super().begin(at, context)
             raise UnfitError(_not_listed(_parts(at.node), work.asked[at.place.item].tool))
         given, build = context.value(at), _parts(at.node).build
         return Opened(ev.FunctionBegan(**at.place.fields, given=given, at=context.now, build=build))
@@ -66,8 +68,6 @@ class FunctionKind(TaskKind):
         work = context.state.open[at.place.owner]
         assert isinstance(work, RunningFunction), "nothing else has operations"
         asked = work.asked[at.place.item]
-        if asked.in_memory:
-            context.ran(_call(context.function(at), at.place.owner, work, context))
         return {} if asked.given is None else context.content(at, asked.given)
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:
