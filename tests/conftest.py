@@ -6,6 +6,7 @@ import fcntl
 import gc
 import inspect
 import json
+import logging
 import os
 import ssl
 import sys
@@ -50,6 +51,19 @@ def pytest_unconfigure() -> None:
     """What was never freed is looked at once more; pytest would do it twice, and Python once again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """No log is kept of a simulation: it tells in the end which promise was broken, with every entry of every saga.
+
+    Thousands of faults would each be written down with a traceback: an eighth of what a simulation costs.
+    """
+    is_kept = item.path.parent.name not in {"simulation", "compat"} or "caplog" in getattr(
+        item, "fixturenames", ()
+    )
+    if (level := logging.NOTSET if is_kept else logging.CRITICAL) != logging.root.manager.disable:
+        logging.disable(level)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -344,7 +344,8 @@ class World:
         while True:
             self.log.settle_index()
             runs = [(self.process("reconciler"), shard) for shard in range(SHARDS)]
-            await asyncio.gather(*(self._sweep(*run) for run in runs if not self._passes_quietly(*run)))
+            if busy := [self._sweep(*run) for run in runs if not self._passes_quietly(*run)]:
+                await asyncio.gather(*busy)
             await asyncio.sleep(self.reconciler_gap_s)
 
     def _passes_quietly(self, process: Process, shard: int) -> bool:

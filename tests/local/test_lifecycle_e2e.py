@@ -60,7 +60,7 @@ def gone(run_dir: Path) -> bool:
 @pytest.mark.parametrize(
     ("number", "shell"),
     [
-        (signal.SIGINT, ""),
+        pytest.param(signal.SIGINT, "", marks=pytest.mark.soak),  # tests/cli/test_local_commands.py ends `up` by it
         (signal.SIGKILL, ""),
         (signal.SIGTERM, "trap '' INT; "),  # as a shell starts a job in the background
     ],

@@ -166,7 +166,7 @@ async def test_what_an_invocation_has_no_time_for_the_next_one_does() -> None:
 )
 async def test_a_crash_between_the_parts_costs_only_the_part(fate: str, is_fork: bool) -> None:
     world = World.start(**QUIET)
-    saga = await open_children(world, 900)
+    saga = await open_children(world, 700)
     if is_fork:
         await world.service().fork(saga, 2, "before the children")
     else:
@@ -177,8 +177,8 @@ async def test_a_crash_between_the_parts_costs_only_the_part(fate: str, is_fork:
     for _ in range(6):
         await work(world, saga)
         await asyncio.sleep(20)  # longer than a lease
-    assert times_cancelled(world, saga) == {1: 900}
-    assert sum(parts(world, saga)) == (900 if is_fork else 0)
+    assert times_cancelled(world, saga) == {1: 700}
+    assert sum(parts(world, saga)) == (700 if is_fork else 0)
     assert (await world.queries().show(saga))["status"] == ("waiting" if is_fork else "running")
     if not is_fork:
         await children_end(world, saga)
@@ -284,9 +284,9 @@ async def test_all_children_are_started_however_few_of_them_an_invocation_has_ti
 async def test_a_parent_that_has_no_time_to_ask_all_its_children_rests_and_asks_the_others_another_time() -> (
     None
 ):
-    world, count = World.start(**QUIET), 2_400
+    world, count = World.start(**QUIET), 1_600
     saga = await open_children(world, count)
-    world.timeout_s = 1.5
+    world.timeout_s = 1
     asked: set[str] = set()
     read_head = world.log.read_head
 
