@@ -60,7 +60,8 @@ def gone(run_dir: Path) -> bool:
 @pytest.mark.parametrize(
     ("number", "shell"),
     [
-        pytest.param(signal.SIGINT, "", marks=pytest.mark.soak),  # tests/cli/test_local_commands.py ends `up` by it
+        # tests/cli/test_local_commands.py ends `up` by it, too.
+        pytest.param(signal.SIGINT, "", marks=pytest.mark.soak),
         (signal.SIGKILL, ""),
         (signal.SIGTERM, "trap '' INT; "),  # as a shell starts a job in the background
     ],
