@@ -72,12 +72,17 @@ def test_a_value_beside_its_name_is_masked(one: tuple[str, str, str]) -> None:
 
 
 def test_it_is_so_for_all_of_them() -> None:
+    """Each name with each separator, in one of the surroundings in turn; in `make soak` in all of them."""
     value = "Zq7Rt9Kp2Lm4Wx"
-    texts = [
-        around.replace("%s", f"{before.format(name)}{value}{after.format(name)}")
+    told = [
+        f"{before.format(name)}{value}{after.format(name)}"
         for name in NAMES
         for before, after in (BETWEEN if " " in name else [*BETWEEN, *IN_ONE_WORD])
-        for around in AROUND
+    ]
+    texts = [
+        around.replace("%s", one)
+        for number, one in enumerate(told)
+        for around in (AROUND if MORE > 1 else [AROUND[number % len(AROUND)]])
     ]
     assert [text for text in texts if value in sanitised(text)] == []
 
