@@ -50,7 +50,14 @@ LEFT = {
 }
 # What tells of events by their tags: sentences about each, the conversation of an agent, the figures of the demonstration.
 TOLD: Mapping[str, set[str]] = {
-    "console/conversations.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
+    "console/conversations.py": {
+        "agent_began",
+        "turn_began",
+        "calls_began",
+        "agent_closed",
+        "function_closed",
+        "question_opened",
+    },
     "demo/evidence.py": {"child_opened"},
     "demo/figures.py": {"question_opened", "calls_began"},
     "demo/scenario.py": {"child_opened"},

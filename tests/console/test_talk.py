@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.console.conversations import Approval, Stored, stored_in, talks_of
+from baton.console.conversations import CallApproval, Stored, stored_in, talks_of
 
 TURN = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:02Z"}
 
@@ -125,11 +125,11 @@ def test_a_call_says_who_has_approved_it_and_when() -> None:
     answer = {"kind": "signal_received", "name": ":answer", "key": "q/ada", "by": "ada", "payload": {"v": {}}}
     closed = {"kind": "question_closed", "item": "t1-0", "action": "approve", "by": "q/ada", "at": at}
     (talk,) = talks_of(entries(*BEGUN, ASKS, opened))
-    assert talk.turns[1].calls[0].approval == Approval()
+    assert talk.turns[1].calls[0].approval == CallApproval()
     (talk,) = talks_of(entries(*BEGUN, ASKS, opened, answer, closed))
-    assert talk.turns[1].calls[0].approval == Approval("approve", "ada", at)
+    assert talk.turns[1].calls[0].approval == CallApproval("approve", "ada", at)
     (talk,) = talks_of(entries(*BEGUN, ASKS, opened, {**closed, "action": "expired", "by": ""}))
-    assert talk.turns[1].calls[0].approval == Approval("expired", "", at)
+    assert talk.turns[1].calls[0].approval == CallApproval("expired", "", at)
 
 
 def asks(name: str, tool: str = "pydantic_ai.call", run: str = "support") -> dict[str, Any]:
@@ -184,8 +184,19 @@ def test_an_agent_of_pydantic_ai_in_a_function_has_a_conversation() -> None:
     assert (first.answer, first.input, first.output, last.number) == ("I pay.", 5, 2, 2)
     calls = [(one.tool, one.arguments, one.result) for one in first.calls]
     assert calls == [("pay", {"n": 1}, "paid 1"), ("pay", {"n": 2}, "paid 2")]
-    assert [one.approval for one in first.calls] == [Approval("approve", "", "x"), None]
+    assert [one.approval for one in first.calls] == [CallApproval("approve", "", "x"), None]
     assert (last.answer, last.calls) == ({"text": "Paid."}, [])
+
+
+def test_an_agent_of_the_openai_agents_sdk_in_a_function_has_a_conversation() -> None:
+    request, call = "openai_agents.request", "openai_agents.call"
+    said = {"type": "message", "content": [{"type": "output_text", "text": "I pay."}]}
+    pays = {"type": "function_call", "name": "pay", "arguments": "{}"}
+    answer = done("model", {"value": {"output": [said, pays]}}, request)
+    paid = done("pay", {"value": "paid"}, call)
+    (talk,) = talks_of(entries(asks("model", request), answer, asks("pay", call), paid))
+    (turn,) = talk.turns.values()
+    assert (turn.answer, [(one.tool, one.result) for one in turn.calls]) == ("I pay.", [("pay", "paid")])
 
 
 def test_operations_of_a_function_that_are_of_no_agent_have_no_conversation() -> None:

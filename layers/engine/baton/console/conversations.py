@@ -29,8 +29,8 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
-    """Question whether a call may be made. action: empty while it is open. by: empty if no person answered."""
+class CallApproval:
+    """Question about a call. action: empty while it is open. by: empty if no person answered."""
 
     action: str = ""
     by: str = ""
@@ -43,7 +43,7 @@ class Called:
 
     tool: str
     arguments: Any
-    approval: Approval | None = None
+    approval: CallApproval | None = None
     result: Any = None
     failure: Mapping[str, Any] | None = None
     took: int | None = None
@@ -210,20 +210,22 @@ def _call_at(turn: ConversationTurn, index: int) -> Called:
 
 def _came_back(call: Called, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
     if event["kind"] == "question_opened":
-        call.approval = Approval()
+        call.approval = CallApproval()
     elif event["kind"] == "question_closed":
         by = reader.senders.get(str(event.get("by")), "")
-        call.approval = Approval(str(event.get("action")), by, event.get("at"))
+        call.approval = CallApproval(str(event.get("action")), by, event.get("at"))
     call.failure = event.get("failure")
     if event["kind"] in ("step_succeeded", "step_failed"):
         call.version, call.took = version, _took(event)
         call.result = reader.value(event.get("output"))
 
 
-# ---- agents of pydantic-ai in a function, whose requests and calls are operations
+# ---- agents of pydantic-ai and of the OpenAI Agents SDK in a function, whose requests and calls are operations
 
 
-_REQUEST: Final = "pydantic_ai.request"
+_REQUESTS: Final = frozenset({"pydantic_ai.request", "openai_agents.request"})
+_CALLS: Final = frozenset({"pydantic_ai.call", "openai_agents.call"})
+_OUTPUT: Final = "final_result"  # pydantic-ai's name of a call that is the output
 _OPERATION: Final = re.compile(r"(?P<run>.+)--(?P<name>.+?)(-(?P<number>[0-9]+))?")
 """Item of an operation of an agent: `support-1--model-2` is the second request of `support[1]`."""
 
@@ -242,11 +244,11 @@ def _take_run(
     """Take an event of a function into the talks of its agents."""
     if event["kind"] == "function_closed":
         for one in runs.values():
-            _close(one.talk)
+            one.talk.is_over = True
     for asked in event.get("operations") or ():
         if (item := _OPERATION.fullmatch(str(asked["item"]))) is None:
             continue
-        if asked.get("tool") == _REQUEST:
+        if asked.get("tool") in _REQUESTS:
             label, given = str(asked.get("label") or "").rpartition("/")[0], reader.value(asked.get("given"))
             given = {"model": given.get("model")} if isinstance(given, Mapping) else {}
             talk = Talk(label or item["run"], iteration, given)
@@ -258,13 +260,14 @@ def _take_run(
     run = None if item is None else runs.get(item["run"])
     if item is None or run is None:
         return
-    if event.get("tool") == _REQUEST:
+    if event.get("tool") in _REQUESTS:
         event = {**event, "output": {"v": _response(reader.value(event.get("output")))}}
         _answered(_turn(run.talk, int(item["number"] or 1)), event, version, reader)
     elif (call := run.calls.get(item[0])) is not None:
         _came_back(call, event, version, reader)
-        if isinstance(call.result, Mapping) and isinstance(done := call.result.get("done"), Mapping):
-            call.result = done.get("result", done)
+        if isinstance(call.result, Mapping) and event.get("tool") in _CALLS:
+            done = call.result.get("done", call.result.get("value"))
+            call.result = done.get("result", done) if isinstance(done, Mapping) else done
 
 
 def _begin_call(run: _Run, item: str, name: str, version: int) -> None:
@@ -284,25 +287,22 @@ def _name_of(item: str) -> str:
 
 
 def _response(output: Any) -> Any:
-    """Return a response of pydantic-ai as the answer of a model: its text and its calls."""
-    response = output.get("done") if isinstance(output, Mapping) else None
-    if not isinstance(response, Mapping):
+    """Return a response as the answer of a model: its text and its calls."""
+    if not isinstance(output, Mapping):
         return output
-    parts = [one for one in response.get("parts") or () if isinstance(one, Mapping)]
-    texts = [str(one.get("content")) for one in parts if one.get("part_kind") == "text"]
-    calls = [one for one in parts if one.get("part_kind") == "tool-call"]
-    return {
-        "text": "\n".join(texts),
-        "calls": [{"tool": one.get("tool_name"), "arguments": one.get("args")} for one in calls],
-    }
-
-
-def _close(talk: Talk) -> None:
-    """Close the talk of a run. Calls of its last turn that no operation makes are its output."""
-    talk.is_over, last = True, talk.turns[max(talk.turns)]
-    if last.calls and not any(call.version for call in last.calls):
-        last.answer = last.answer or last.calls[0].arguments
-        last.calls = []
+    texts, calls, data = list[str](), list[Mapping[str, Any]](), None
+    for one in (output.get("done") or {}).get("parts") or ():  # of pydantic-ai
+        if one.get("part_kind") == "text":
+            texts.append(str(one.get("content")))
+        elif str(one.get("tool_name")).startswith(_OUTPUT):
+            data = one.get("args")
+        elif one.get("part_kind") == "tool-call":
+            calls.append({"tool": one.get("tool_name"), "arguments": one.get("args")})
+    for one in (output.get("value") or {}).get("output") or ():  # of the OpenAI Agents SDK
+        texts += [str(said["text"]) for said in one.get("content") or () if said.get("text")]
+        if one.get("type") == "function_call":
+            calls.append({"tool": one.get("name"), "arguments": one.get("arguments")})
+    return {"text": "\n".join(texts), "calls": calls, "data": data}
 
 
 def _took(event: Mapping[str, Any]) -> int | None:
