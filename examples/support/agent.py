@@ -26,8 +26,6 @@ class Shop:
 
 
 SHOP = Shop()
-orders = MCPServer("orders", log_level="WARNING")
-"""Server of the shop's orders, in this process. In place of one elsewhere, the toolset has its address."""
 
 
 class Reply(BaseModel):
@@ -37,11 +35,15 @@ class Reply(BaseModel):
     refunded_cents: int = 0
 
 
-@orders.tool()
 async def order(number: int) -> str:
     """Return what an order has cost."""
     cents = SHOP.orders.get(number)
     return f"there is no order {number}" if cents is None else f"{cents} cents"
+
+
+orders = MCPServer("orders", log_level="WARNING")
+"""Server of the shop's orders, in this process. A toolset names one elsewhere by its address."""
+orders.add_tool(order)
 
 
 @tool("support.charge_again")
