@@ -153,6 +153,32 @@ async def test_what_a_unit_raises_is_not_recorded_and_the_next_attempt_goes_on_w
     ]
 
 
+async def test_a_unit_that_is_tried_again_in_its_attempt_is_found_by_the_next_one() -> None:
+    world, tries = World.start(), list[int]()
+
+    async def pay() -> int:
+        tries.append(1)
+        if len(tries) == 1:
+            raise ConnectionError("the bank is closed")
+        return len(tries)
+
+    @tool("pays", registry=world.registry)
+    async def pays(context: Context) -> int:
+        try:
+            paid: int = await context.once("pay", pay)
+        except ConnectionError:
+            paid = await context.once("pay", pay)
+        if context.attempt == 1:
+            raise StepFailure("service_unavailable", "the shop is closed")
+        return paid
+
+    world.tools = world.registry.specs()
+    saga = await begin(world, "name: w\nnodes: {a: {tool: pays}}\noutput: ${ctx.a.output}")
+    await world.settle()
+    assert ((await show(world, saga))["result"], len(tries)) == (2, 2)
+    assert [one.name for one in units(world, saga)] == ["pay"]
+
+
 async def test_an_attempt_whose_time_is_over_keeps_the_units_that_are_done() -> None:
     world = World.start()
     bank = Bank(seconds=0.9)

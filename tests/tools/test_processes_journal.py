@@ -171,7 +171,7 @@ def test_a_helper_process_has_its_worker_hold_money(helpers: Helpers) -> None:
         context = (log := Log()).context()
         await call(helpers, "held", context, usd="0.5", spends="0.2")
         assert [one.amount for one in log.asked_for] == [500_000]
-        assert context.spent == [Decimal("-0.5"), Decimal("0.2")]
+        assert context.spent == [Decimal("0.2"), Decimal("-0.5")]
         assert (assumed_in(context.spent), [one.input for one in context.usage]) == (-500_000, [7])
         with pytest.raises(HeldByOthers, match="others hold"):
             await call(helpers, "held", context, usd="6")

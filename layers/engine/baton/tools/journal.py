@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
@@ -48,15 +48,20 @@ class Journal:
         self._units, self._tool, self._context = units, tool, context
         self._loop, self._thread, self._json_of = loop, thread, json_of
         self._counts = Counter[str]()
+        self._failed: defaultdict[str, list[int]] = defaultdict(list)
 
     async def once(self, name: str, function: Callable[[], Any]) -> Any:
         """See `StepContext.once`."""
         unit = self._next(name, function)
         if (known := unit.known()) is not _MISSING:
             return known
-        value = function()
-        if inspect.isawaitable(value):
-            value = await value
+        try:
+            value = function()
+            if inspect.isawaitable(value):
+                value = await value
+        except BaseException:
+            self._give_back(name, unit)
+            raise
         result = unit.json(value)
         record = self._units.record(unit.name, unit.key, result)
         if self._loop is asyncio.get_running_loop():
@@ -73,7 +78,11 @@ class Journal:
         unit = self._next(name, function)
         if (known := unit.known()) is not _MISSING:
             return known
-        value = function()
+        try:
+            value = function()
+        except BaseException:
+            self._give_back(name, unit)
+            raise
         if inspect.isawaitable(value):
             close = getattr(value, "close", None)
             if close is not None:
@@ -105,14 +114,20 @@ class Journal:
                 f"names no unit: write a text of 1 to {LONGEST_NAME} characters in one line, without a secret"
             )
             raise _misused(f"{quoted(repr(name)[:LONGEST_NAME])} {text}")
-        self._counts[name] += 1
-        number = self._counts[name]
+        if failed := self._failed[name]:
+            number = failed.pop(failed.index(min(failed)))
+        else:
+            self._counts[name] = number = self._counts[name] + 1
         place = name if number == 1 else f"{name}#{number}"
         key = self._context.key(f"{self._tool}/{place}")
-        unit = _Unit(place, key, f"{self._tool}: {place}", function, self._units, self._json_of)
+        unit = _Unit(number, place, key, f"{self._tool}: {place}", function, self._units, self._json_of)
         if unit.key not in self._units.recorded():
             self._units.check(place)
         return unit
+
+    def _give_back(self, name: str, unit: _Unit) -> None:
+        """Let the next unit of the name have the number of one that has raised: a later attempt finds it there."""
+        self._failed[name].append(unit.number)
 
     def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
         """Wait in this thread until the worker has done what is asked."""
@@ -134,6 +149,7 @@ class Journal:
 class _Unit:
     def __init__(
         self,
+        number: int,
         name: str,
         key: str,
         what: str,
@@ -141,7 +157,7 @@ class _Unit:
         units: UnitLog,
         json_of: ToJson,
     ) -> None:
-        self.name, self.key, self._what = name, key, what
+        self.number, self.name, self.key, self._what = number, name, key, what
         self._adapter = _adapter_of(function, what)
         self._units, self._json_of = units, json_of
 
