@@ -64,6 +64,8 @@ def test_an_image_may_be_an_address_or_a_stored_value() -> None:
     there = {"image": "https://example.com/a.png"}
     assert content(ASK, there)[1]["image_url"]["url"] == there["image"]
     assert stored_media([ASK, {"image": STORED}, {"file": STORED}, there]) == [STORED]
+    with pytest.raises(ValueError, match="at most 20"):  # before one is read
+        stored_media([ASK, *({"image": f"{STORED}{number}"} for number in range(21))])
     assert content(ASK, {"image": STORED}, stored={STORED: PNG})[1] == url(PNG)
 
 

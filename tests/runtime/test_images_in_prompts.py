@@ -75,6 +75,16 @@ async def test_what_is_no_image_fails_the_node_and_nothing_is_asked_or_paid(text
     assert not model.requests
 
 
+@pytest.mark.parametrize("text", [MODEL, AGENT], ids=["model", "agent"])
+async def test_a_stored_value_that_is_no_json_fails_the_node(text: str) -> None:
+    world = World.start()
+    Desk(world)
+    world.models = Scripted(in_turn(says("A cat.")))
+    ref = world.blobs.put(TENANT, b"\x93\x00\xff, as a thread of LangGraph has it")
+    shown = await ran(world, text, {"what": "it", "photo": ref})
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "validation_failed"), shown["parked"]
+
+
 async def test_thinking_is_within_what_is_held_for_the_answer() -> None:
     world = World.start()
     world.models = model = Scripted(in_turn(says("Three.")))

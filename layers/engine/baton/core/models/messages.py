@@ -139,8 +139,11 @@ def has_media(prompt: Any) -> bool:
 
 
 def stored_media(prompt: Any) -> list[str]:
-    """Return the references in a prompt, each once."""
-    said = (one.get(IMAGE) or one.get(FILE) or "" for one in prompt) if has_media(prompt) else ()
+    """Return the references in a prompt, each once. Raises `ValueError` for more than are sent."""
+    if not has_media(prompt):
+        return []
+    check_media(prompt)
+    said = (one.get(IMAGE) or one.get(FILE) or "" for one in prompt)
     return list(dict.fromkeys(one for one in said if one.startswith(STORED)))
 
 

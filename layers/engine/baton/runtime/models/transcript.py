@@ -121,13 +121,12 @@ class Transcript:
         """Return the first messages. Raises `StepFailure` for an image or a file that cannot be sent."""
         prompt = given["prompt"]
         stored = dict[str, Any]()
-        if said.has_media(prompt):
+        try:
             for ref in said.stored_media(prompt):
                 try:
                     stored[ref] = msgspec.json.decode(await self._blob(ref))
                 except CorruptLog as error:
                     raise _unsendable(f"there is no value {ref}") from error
-        try:
             return said.opening(given, stored)
         except ValueError as error:
             raise _unsendable(str(error)) from error
