@@ -186,36 +186,24 @@ class WorkflowContext:
         without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it,
         those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure`.
         """
-        found = self._found(tool)
         options = dict(name=name, retry=retry, timeout=timeout)  # noqa: C408  # `retry` is no strategy here
-        given = _bound(found, args, arguments, options)
-        return self._step(tool, found, given, name, retry, timeout)
+        return self._step(tool, args, arguments, options, options)
 
     def step_of(self, tool: Any, arguments: Mapping[str, Any], name: str = "") -> Operation[Any]:
         """Call a tool, one of whose parameters may have the name of an option of `step`, for adapters."""
-        found = self._found(tool)
-        return self._step(tool, found, _bound(found, (), arguments, {}), name)
+        return self._step(tool, (), arguments, {"name": name, "retry": None, "timeout": None}, {})
 
-    def _found(self, tool: Any) -> Tool:
+    def _step(self, tool: Any, args: Any, arguments: Any, options: Any, reserved: Any) -> Operation[Any]:
         found = self._tools.get(tool)
         if found is None:
             raise FunctionDefect(_unknown(tool))
         if found.spec.name not in self._facts.tools:
             text = f"its code does not name the tool `{found.spec.name}`, so it was not registered with it"
             raise FunctionDefect(f"{text}; write `@workflow(…, tools=[…])`")
-        return found
-
-    def _step(
-        self,
-        tool: Any,
-        found: Tool,
-        given: dict[str, Any],
-        name: str,
-        retry: int | None = None,
-        timeout: str | float | None = None,
-    ) -> Operation[Any]:
+        name, retry, timeout = options.values()
+        given = _bound(found, args, arguments, reserved)
         made = self._ask(
-            name or (_called(tool) if isinstance(tool, str) else tool.__name__),
+            name or (re.sub(r"\W", "_", tool.rpartition(".")[2]) if isinstance(tool, str) else tool.__name__),
             AskedOperation(
                 item="",
                 digest="",
@@ -687,11 +675,6 @@ def _bound(
 
 def _of_workflow(workflow: str) -> str:
     return re.sub(r"\W", "_", workflow.partition("@")[0])
-
-
-def _called(tool: str) -> str:
-    """Return the name of a call of a tool that is given by its name: `http` for `std.http`."""
-    return re.sub(r"\W", "_", tool.rpartition(".")[2])
 
 
 def _unknown(tool: Any) -> str:
