@@ -265,6 +265,7 @@ def test_an_application_that_is_not_there_is_named(baton: Baton, tmp_path: Path,
     "text",
     [
         "import no_such_library\n",
+        pytest.param("raise ModuleNotFoundError('no `agents`', name='agents')\n", id="agents"),
         "1 / 0\n",
         "def (\n",
     ],

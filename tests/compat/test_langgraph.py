@@ -223,6 +223,21 @@ def test_a_worker_that_dies_at_any_unit_repeats_that_unit_alone(moment: str, som
         assert len({*shop.refunds}) == len({*shop.found}) == 1, "a repeated call has its key"
 
 
+@pytest.mark.parametrize("binds", [True, False])
+def test_a_model_of_a_test_may_return_itself_with_its_tools(binds: bool) -> None:
+    class Itself(ShopModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self.model_copy(update={"model_name": "bound"}) if binds else None
+
+    model = BatonChatModel(model=Itself(shop=Shop()), priced_as="")
+    if binds:
+        bound: Any = model.bind_tools([])
+        assert (bound.model.model_name, bound.priced_as) == ("bound", "")
+    else:
+        with pytest.raises(TypeError, match="Itself.bind_tools"):
+            model.bind_tools([])
+
+
 def test_a_plain_node_that_invokes_a_model_is_recorded_from_its_thread() -> None:
     shop = Shop()
     model = BatonChatModel(model=ShopModel(shop=shop)).bind_tools(shop.tools())

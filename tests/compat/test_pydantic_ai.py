@@ -7,6 +7,7 @@ import asyncio
 import json
 import tomllib
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from pydantic_ai import (
 )
 from pydantic_ai.durable_exec import BaseDurabilityCapability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import DynamicToolset
 
 from baton import Context, StepFailure, WorkflowContext, tool, workflow
@@ -466,15 +466,28 @@ def test_a_mistake_of_the_developer_parks_the_saga(name: str) -> None:
     assert view["status"] == "parked"
 
 
-def test_a_model_that_the_agent_does_not_know_parks_the_saga() -> None:
+@pytest.mark.parametrize("kills", [{}, {"support[1]/model": "after"}])
+@pytest.mark.parametrize("way", ["override", "argument"])
+def test_a_run_has_a_model_of_its_own(way: str, kills: dict[str, Any]) -> None:
     bank = Bank()
+    models = [FunctionModel(partial(_said, text), model_name="scripted") for text in ("one", "two")]
+
+    async def ask(model: FunctionModel) -> str:
+        if way == "argument":
+            return (await bank.agent.run("hi", deps=1, model=model)).output
+        with bank.agent.override(model=model):
+            return (await bank.agent.run("hi", deps=1)).output
 
     @workflow("other", registry=bank.registry, tools=["pydantic_ai.request"])
-    async def other(context: WorkflowContext) -> str:
-        return (await bank.agent.run("hi", deps=1, model=TestModel())).output
+    async def other(context: WorkflowContext) -> list[str]:
+        return [await ask(models[0]), await ask(models[1])]
 
-    result = run(other, tools=bank.registry)
-    assert result.status == "parked", result.view["error"]
+    result = run(other, tools=bank.registry, kills=kills)
+    assert (result.output, bank.requests) == (["one", "two"], []), result
+
+
+async def _said(text: str, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart(text)])
 
 
 def test_agents_that_run_at_once_in_a_tool_find_their_own_answers() -> None:

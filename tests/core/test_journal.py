@@ -155,10 +155,12 @@ def test_each_unit_has_a_line(says: Says) -> None:
     event = unit("a", "pay").unit
     large = unit("a", "fetch", output=LARGE).unit
     of_item = unit("a#3", "pay").unit
+    packed = unit("a", "checkpoint 1", output=ev.Value(v="msgpack:kpWjcHV0gaxj")).unit
     assert event is not None
     assert large is not None
     assert of_item is not None
-    entry = ev.Entry(version=2, at=T0, epoch=1, invocation="i", events=(event, large, of_item))
+    assert packed is not None
+    entry = ev.Entry(version=2, at=T0, epoch=1, invocation="i", events=(event, large, of_item, packed))
     says([" ".join(str(line)[21:].split()) for line in lines.of(entry_view(entry))][1:])
 
 

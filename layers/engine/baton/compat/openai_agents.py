@@ -482,7 +482,7 @@ _PLAIN: Final = f"{{}} is one of the SDK itself, whose work is not recorded; imp
 
 
 def _filtered(given: Callable[..., Any] | None, data: CallModelData[Any]) -> Any:
-    """Refuse a request to a model that is an object of an agent of the SDK itself; else filter it as given."""
+    """Refuse a request of an agent of the SDK itself to a model that is an object; filter any other."""
     model = data.agent.model
     if isinstance(model, Model) and not isinstance(model, _SagaModel):
         raise _defect(_PLAIN.format(f"the agent `{data.agent.name}`"))

@@ -37,7 +37,7 @@ from pydantic_ai import (
     UserError,
 )
 from pydantic_ai.agent import AbstractAgent, AgentRunResult, EventStreamHandler
-from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+from pydantic_ai.capabilities import AbstractCapability, WrapModelRequestHandler, WrapRunHandler
 from pydantic_ai.durable_exec import (
     JSON_CODEC,
     BaseDurabilityCapability,
@@ -51,7 +51,7 @@ from pydantic_ai.durable_exec import (
     conversation_id_from_run_id,
     durable_unit_scope,
 )
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_core import to_jsonable_python
 
 from baton.core.effects.toolspec import PURE
@@ -76,6 +76,9 @@ Body = Callable[[], Awaitable[Any]]
 _bodies: dict[Place, Body] = {}
 """Code of the operations that functions in this process wait for, by their place."""
 _key: ContextVar[str] = ContextVar("pydantic_ai_key", default="")
+_OBJECT: Final = "baton:object"
+"""Name of a model that a run got as an object, as of `agent.override`, for the code of its request."""
+_given: ContextVar[Model | None] = ContextVar("pydantic_ai_model", default=None)
 _path: ContextVar[TaskPath | None] = ContextVar("pydantic_ai_path", default=None)
 
 
@@ -134,11 +137,13 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
 
     async def __call__(self, params: Any, *, config: object | None = None) -> Any:
         of, context = self._operation, CURRENT.get()
-        name = _name(of, params)
+        name, model = _name(of, params), None
+        if getattr(params, "model_id", None) == _OBJECT:
+            model = params.run_context.model
 
         async def body() -> Any:
             is_request = isinstance(of.operation_id, ModelRequestId)
-            with durable_unit_scope():
+            with durable_unit_scope(), _with_model(model):
                 result = await (_paid(of, params) if is_request else of.handler(params))
                 return of.result_codec.dump(result)
 
@@ -198,6 +203,16 @@ def _named_by_run() -> Iterator[None]:
         yield
     finally:
         task_path.reset(token)
+
+
+@contextmanager
+def _with_model(model: Model | None) -> Iterator[None]:
+    """Send requests to a model that is an object: the code of a step has it in memory."""
+    token = _given.set(model)
+    try:
+        yield
+    finally:
+        _given.reset(token)
 
 
 def _function_of(params: Any) -> Any:
@@ -428,6 +443,22 @@ class BatonDurability(BaseDurabilityCapability[Any]):
                 return await super().wrap_run(ctx, handler=handler)
         finally:
             _path.reset(token)
+
+    async def resolve_model_id(self, ctx: Any, *, model_id: str) -> Model | None:
+        return _given.get() if model_id == _OBJECT else await super().resolve_model_id(ctx, model_id=model_id)
+
+    async def wrap_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: WrapModelRequestHandler
+    ) -> ModelResponse:
+        async def unnamed(request: ModelRequestContext) -> ModelResponse:
+            request.model_id = None
+            return await handler(request)
+
+        is_object = request_context.model_id is None and request_context.model is ctx.model
+        if is_object and self.in_durable_context:
+            request_context.model_id = _OBJECT
+            return await super().wrap_model_request(ctx, request_context=request_context, handler=unnamed)
+        return await super().wrap_model_request(ctx, request_context=request_context, handler=handler)
 
     async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
         raise _defect(error) if isinstance(error, UserError) and self.in_durable_context else error

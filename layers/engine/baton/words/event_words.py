@@ -166,7 +166,12 @@ class AgentWords:
         output, item = event.get("output") or {}, str(event.get("item") or "")
         tool = self._tools.get((*_place(event), item), "")
         of = f"{self._labels.get((*_place(event), item), '') or item_words(item, tool)}: " if item else ""
-        result = f"{event.get('size', 0):,} bytes" if output.get("ref") else _short(output.get("v"))
+        value = output.get("v")
+        packed = (
+            value if isinstance(value, str) and value.startswith("msgpack:") else ""
+        )  # a graph's checkpoint
+        size = len(packed) or event.get("size", 0)
+        result = f"{size:,} bytes" if packed or output.get("ref") else _short(value)
         known = frozenset(("item", "name", "key", "output", "size", "at", "prior"))
         return f"{of}{event.get('name')} is recorded: {result}", known
 

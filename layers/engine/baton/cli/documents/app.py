@@ -87,6 +87,15 @@ def set_environment(project: Path) -> None:
         raise CommandFailed(REFUSED, error.problems[0], *error.problems[1:]) from error
 
 
+_PACKAGES = {
+    "agents": "openai-agents",
+    "langchain_core": "langgraph",
+    "langchain_openai": "langchain-openai",
+    "pydantic_ai": "pydantic-ai-slim[openai]",
+}
+"""Packages with another name than what is imported from them."""
+
+
 def import_failure(what: str, error: Exception, app: str) -> CommandFailed:
     """Return the failure of a module's import: the error, and the line of the application that caused it."""
     said = f"{type(error).__name__}: {error}"
@@ -96,7 +105,9 @@ def import_failure(what: str, error: Exception, app: str) -> CommandFailed:
     elif isinstance(error, ModuleNotFoundError):
         said = str(error)
         if error.name and not error.name.startswith(f"{app}."):
-            hints = (f"If it is a package, write it into {LAYER / 'requirements.txt'} and install that.",)
+            named = _PACKAGES.get(error.name.partition(".")[0], "")
+            which = f"It is in the package `{named}`:" if named else "If it is a package,"
+            hints = (f"{which} write it into {LAYER / 'requirements.txt'} and install that.",)
     return CommandFailed(USAGE, f"{what} does not import: {said}{_place(error)}", *hints)
 
 

@@ -465,8 +465,11 @@ class BatonChatModel(BaseChatModel):
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         """Bind tools in the form that the model has for them."""
         bound = self.model.bind_tools(tools, **kwargs)
+        if isinstance(bound, BaseChatModel):
+            return self.model_copy(update={"model": bound})
         if not isinstance(bound, RunnableBinding):
-            raise TypeError(f"`{type(self.model).__name__}.bind_tools` returns no binding of the model")
+            text = f"`{type(self.model).__name__}.bind_tools` returns no binding of the model"
+            raise TypeError(f"{text}; let it return `self.bind(tools=…)`, or a chat model")
         return RunnableBinding(bound=self, kwargs=bound.kwargs, config=bound.config)
 
     def _generate(

@@ -64,7 +64,8 @@ def _left(_: Any) -> None:
 def _refuse(name: str) -> Callable[..., NoReturn]:
     def refused(self: FunctionLoop, *args: Any, **options: Any) -> NoReturn:
         raise FunctionDefect(
-            f"a function waits for operations only: put what needs `loop.{name}` into a step"
+            f"a function waits for operations only: put what needs `loop.{name}` into a step, and run an "
+            "agent or a graph of another library by `baton.compat`"
         )
 
     return refused
