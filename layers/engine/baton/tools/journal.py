@@ -126,7 +126,7 @@ class Journal:
         return unit
 
     def _give_back(self, name: str, unit: _Unit) -> None:
-        """Let the next unit of the name have the number of one that has raised, where a later attempt looks."""
+        """Let the next unit of the name have the number of one that has raised: there it is found."""
         self._failed[name].append(unit.number)
 
     def _wait(self, asked: Coroutine[Any, Any, T]) -> T:
