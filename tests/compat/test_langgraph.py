@@ -234,7 +234,7 @@ def test_a_model_of_a_test_may_return_itself_with_its_tools(binds: bool) -> None
         bound: Any = model.bind_tools([])
         assert (bound.model.model_name, bound.priced_as) == ("bound", "")
     else:
-        with pytest.raises(TypeError, match="Itself.bind_tools"):
+        with pytest.raises(TypeError, match=r"Itself\.bind_tools"):
             model.bind_tools([])
 
 
