@@ -191,7 +191,8 @@ class WorkflowContext:
 
     def step_of(self, tool: Any, arguments: Mapping[str, Any], name: str = "") -> Operation[Any]:
         """Call a tool, one of whose parameters may have the name of an option of `step`, for adapters."""
-        return self._step(tool, (), arguments, {"name": name, "retry": None, "timeout": None}, {})
+        options = dict(name=name, retry=None, timeout=None)  # noqa: C408  # as above
+        return self._step(tool, (), arguments, options, {})
 
     def _step(self, tool: Any, args: Any, arguments: Any, options: Any, reserved: Any) -> Operation[Any]:
         found = self._tools.get(tool)
