@@ -446,6 +446,24 @@ def test_the_client_of_the_sdk_asks_a_provider(monkeypatch: pytest.MonkeyPatch, 
     assert 0 < result.spent_usd < 0.01
 
 
+def test_a_deployment_without_a_key_parks_its_sagas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    registry = Registry()
+    add_operations(registry)
+
+    class Provider(agents.ModelProvider):
+        def get_model(self, model_name: str | None) -> Model:
+            return agents.OpenAIChatCompletionsModel("gpt-5-mini", openai.AsyncOpenAI())
+
+    @workflow("keyless", registry=registry, on_failure="rollback")
+    async def asks(context: WorkflowContext) -> Any:
+        config = agents.RunConfig(model_provider=Provider())
+        return (await Runner.run(Agent(name="a", model="gpt-5-mini"), "hi", run_config=config)).final_output
+
+    found = run(asks, {}, tools=registry)
+    assert (found.status, "OPENAI_API_KEY" in str(found.error)) == ("parked", True)
+
+
 def test_a_worker_without_agents_of_others_imports_nothing_of_their_sdks() -> None:
     modules = "baton, baton.wiring, baton.runtime.worker.worker, baton.tools.functions.run"
     program = f"import sys, {modules}\nprint({{'agents', 'langgraph', 'openai', 'pydantic_ai'}} & sys.modules.keys())"

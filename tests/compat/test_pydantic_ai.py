@@ -519,3 +519,21 @@ def test_a_plain_tool_with_a_loop_of_its_own_is_told_to_be_async() -> None:
         "name: x\nnodes: {a: {tool: support.plain, on_failure: fail}}\noutput: ok", tools=bank.registry
     )
     assert (result.status, bank.requests) == ("parked", []), result.view["error"]
+
+
+def test_a_deployment_without_a_key_parks_its_sagas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    registry = Registry()
+    agent = Agent(
+        "openai:gpt-5-mini",
+        name="keyless",
+        capabilities=[BatonDurability(registry=registry)],
+        defer_model_check=True,
+    )
+
+    @workflow("keyless", registry=registry, on_failure="rollback")
+    async def asks(context: WorkflowContext) -> str:
+        return (await agent.run("hi")).output
+
+    found = run(asks, {}, tools=registry)
+    assert (found.status, "OPENAI_API_KEY" in str(found.error)) == ("parked", True)

@@ -203,11 +203,15 @@ class _SagaModel(Model):
                 raise _defect(_PLAIN.format(f"the agent with the tool `{one.name}`"))
 
         async def ask() -> Any:
+            try:
+                model = self._make()
+            except Exception as error:  # no credentials, say: no request would be made
+                raise _defect(f"{type(error).__name__}: {error}") from error
             held = await _hold(self._name, given)
             if held is not None:
                 given["model_settings"] = replace(given["model_settings"], max_tokens=held.output)
             try:
-                response = await answer(self._make(), given)
+                response = await answer(model, given)
             except Exception as error:
                 if held is not None and hasattr(error, "status_code"):  # its provider has refused it
                     held.spend(0)

@@ -59,7 +59,7 @@ from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
 from baton.ports.process import Draft
-from baton.tools.define import REGISTRY, Registry, tool
+from baton.tools.define import REGISTRY, Registry, raises, tool
 from baton.tools.functions.context import IN_MEMORY, WorkflowContext
 from baton.tools.functions.define import ADAPTED
 from baton.tools.functions.loop import INLINE, TaskPath, task_path
@@ -106,15 +106,7 @@ async def _call(agent: str, operation: str, context: StepContext, arguments: Any
 async def _done(context: StepContext) -> dict[str, Any]:
     """Return the result of an operation; one whose code another process has is asked for again there."""
     body = _bodies.get((context.tenant, context.saga, context.node, context.iteration, context.item))
-    try:
-        return {"missing": True} if body is None else {"done": await body()}
-    except UserError as error:
-        raise _defect(error) from error
-
-
-def _defect(error: UserError) -> StepFailure:
-    """Return the failure of what pydantic-ai calls a mistake of the developer: it parks the saga."""
-    return StepFailure(TOOL_DEFECT, f"{type(error).__name__}: {error}")
+    return {"missing": True} if body is None else {"done": await body()}
 
 
 def add_tools(registry: Registry) -> None:
@@ -122,6 +114,7 @@ def add_tools(registry: Registry) -> None:
     if REQUEST not in registry:
         tool(REQUEST, effect=PURE, timeout="5m", cost_usd="0.000001", registry=registry)(_request)
         tool(CALL, timeout="5m", registry=registry)(_call)
+    raises({UserError: TOOL_DEFECT}, registry=registry)  # a mistake of the developer, no key for example
     IN_MEMORY.update(TOOLS)
 
 
@@ -459,9 +452,6 @@ class BatonDurability(BaseDurabilityCapability[Any]):
             request_context.model_id = _OBJECT
             return await super().wrap_model_request(ctx, request_context=request_context, handler=unnamed)
         return await super().wrap_model_request(ctx, request_context=request_context, handler=handler)
-
-    async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> AgentRunResult[Any]:
-        raise _defect(error) if isinstance(error, UserError) and self.in_durable_context else error
 
     async def wrap_run_event_stream(
         self, ctx: RunContext[Any], *, stream: AsyncIterable[AgentStreamEvent]
