@@ -37,7 +37,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import QuestionOpened, UnitRecorded
 from baton.core.log.questions import Answer
 from baton.core.models.usage import Price
-from baton.testing import Result, run
+from baton.testing import Result, call, run
 from baton.tools.define import Registry
 from baton.tools.functions.define import document_of
 from tests.kit.faults import CRASH_AFTER, FREEZE, STALL, Plan
@@ -413,6 +413,16 @@ def test_a_graph_is_a_tool_of_a_document() -> None:
     assert found["state"]
 
 
+@pytest.mark.parametrize("more", [{"resume": {"q": True}}, {"thread": "of-another"}, {"state": "s"}])
+def test_a_model_neither_answers_questions_nor_opens_threads(more: dict[str, Any]) -> None:
+    shop = Shop()
+    registry, _, _ = declared(shop.graph())
+    document = "name: w\nnodes: {a: {agent: {model: m, prompt: p, tools: [shop.support]}}}"
+    result = run(document, tools=registry, models=[call("shop.support", input=ASKED, **more), "I cannot."])
+    (found,) = result.turns("a")[0].calls
+    assert ("input_invalid" in str(found.error), shop.asked) == (True, [])
+
+
 # ---- the end of a saga, and other branches
 
 
@@ -596,7 +606,7 @@ def test_a_value_that_no_checkpoint_gives_back_is_refused_unless_its_type_is_all
 def test_a_graph_without_an_end_fails_its_step() -> None:
     graph = _counting().add_edge("node", "node").compile()
     registry, flow, _ = declared(graph, config={"recursion_limit": 3})
-    assert run(flow, {"input": {"messages": []}}, tools=registry).error.startswith("recursion_limit")
+    assert run(flow, {"input": {"messages": []}}, tools=registry).error.startswith("loop_exhausted")
 
 
 async def test_a_graph_runs_outside_of_baton_as_it_did() -> None:

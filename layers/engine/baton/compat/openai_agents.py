@@ -243,7 +243,7 @@ async def _shown(model: Model, given: Mapping[str, Any]) -> ModelResponse:
                 made, use = event.response, event.response.usage
                 used = {} if use is None else {one: getattr(use, one) for one in _COUNTS}
                 return ModelResponse(made.output, agents.Usage(requests=1, **used), made.id)
-    raise StepFailure("connection_lost", "the model's stream has ended before its answer", kind="transient")
+    raise StepFailure("connection_failed", "the model's stream has ended before its answer", kind="transient")
 
 
 async def _hold(model: str | None, given: Mapping[str, Any]) -> Hold | None:

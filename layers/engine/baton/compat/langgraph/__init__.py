@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from baton.ports import StepContext
+from baton.ports import StepContext, StepFailure
 from baton.tools.define import tool
 from baton.tools.functions.context import WorkflowContext
 
@@ -100,6 +100,9 @@ def graph_tool(
         thread: str = "",
         may_pause: bool = False,
     ) -> GraphResult:
+        if (state or resume or thread) and _is_call_of_agent(context.item):
+            text = "`state`, `resume` and `thread` are for code and documents: a model gives `input` alone"
+            raise StepFailure("input_invalid", text)
         if not found:  # in a thread: the import takes seconds, and other sagas have the same loop
             found.append(await asyncio.to_thread(_ready, graph))
         made, begin = found[0]
@@ -111,6 +114,10 @@ def graph_tool(
     run.__name__, run.__qualname__ = called, name
     run.__doc__ = f"Run the graph `{name}`."
     return tool(name, timeout=timeout, cost_usd=cost_usd, **options)(run)
+
+
+# Else a model would answer the questions to people, and open the threads of others.
+_is_call_of_agent = re.compile("t[0-9]+-[0-9]+").fullmatch
 
 
 def _ready(graph: Any) -> tuple[Any, Any]:

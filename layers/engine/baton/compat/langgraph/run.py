@@ -107,7 +107,7 @@ class GraphRun:
             except _Paused:
                 return None, [], self.packed([saver.newest(), {}])
             except GraphRecursionError as error:
-                raise StepFailure("recursion_limit", str(error), kind="permanent") from error
+                raise StepFailure("loop_exhausted", str(error), kind="permanent") from error
         finally:
             await saver.journal.end()
         questions = [
