@@ -71,6 +71,7 @@ def test_json_that_no_log_could_hold_is_refused(text: str, says: Says) -> None:
 
 def test_json_of_sixty_three_levels_is_read() -> None:
     assert said.parse_answer("[" * 63 + "]" * 63)
+    assert len(said.parse_answer("[" + ",".join(["[{}]"] * 100) + "]")) == 100
 
 
 def test_half_a_character_is_replaced_and_all_else_stays() -> None:
