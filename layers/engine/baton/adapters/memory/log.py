@@ -69,7 +69,7 @@ class DueIndex:
         """Return the items due then, after `after`."""
         rows = self._seen[lane, shard]
         if not rows or rows[0][0] > until:
-            return ()
+            return []
         first = bisect_left(rows, (since, ""), key=_place)
         if after is not None:
             first = max(first, bisect_right(rows, (after[1], str(after[0])), key=_place))
