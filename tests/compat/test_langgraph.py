@@ -57,7 +57,7 @@ class Said(TypedDict):
 
 @dataclass
 class Shop:
-    """What the agent acts on: the requests that its model has answered, and the refunds, by their keys."""
+    """A shop: the requests that its model has answered, and the refunds, by their keys."""
 
     asked: list[int] = field(default_factory=list)
     found: list[str] = field(default_factory=list)

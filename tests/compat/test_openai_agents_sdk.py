@@ -1,4 +1,4 @@
-"""What agents of the OpenAI Agents SDK have in sagas: tools, approvals, sessions, streams, money, and its own client."""
+"""Agents of the OpenAI Agents SDK in sagas: tools, approvals, sessions, streams, money, and its own client."""
 
 from __future__ import annotations
 

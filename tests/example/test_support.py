@@ -51,7 +51,7 @@ LOST = {"tools/list": 1, "tools/call": 1}
 def test_a_refund_that_a_person_approves_is_paid_once(
     example: Any, asked: Counter[str], kills: dict[str, Any], again: dict[str, int]
 ) -> None:
-    """What the log has of the MCP server is not asked for again; a connection for a call lists the tools."""
+    """Recorded answers of the MCP server are not asked for again; a connection for a call lists the tools."""
     result = run(example.answer, GIVEN, answers={"refund": "approve"}, kills=kills)
     assert result.status == "completed", result.view
     assert result.output == {"text": "Your order is paid back.", "refunded_cents": 4_200}
