@@ -193,6 +193,16 @@ def test_a_notice_that_was_told_is_not_told_again() -> None:
     assert len(saga.state.outbox.due) == 0
 
 
+def test_of_two_steps_that_meet_a_limit_at_once_one_tells_of_it() -> None:
+    saga = Saga(program(task("a")))
+    first, second = (
+        ev.Notice(key="k", to="user", code="c", message=f"no money for {step}", node=step)
+        for step in ("a", "b")
+    )
+    saga.put(ev.NoticeDue(notice=first), ev.NoticeDue(notice=second))
+    assert saga.state.outbox.due == (first,)
+
+
 def test_a_fork_gives_the_person_asked_as_much_time_as_at_the_cut() -> None:
     saga = asking()
     cut = saga.state.version

@@ -14,7 +14,7 @@ from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
 from tests.kit.roles import ask_unless_done
-from tests.kit.shared_budget import family
+from tests.kit.shared_budget import bargains, family
 from tests.kit.shared_limit import THRIFTY
 from tests.kit.world import USER, World
 
@@ -99,6 +99,7 @@ async def _wired(world: World) -> str:
 
 
 _PURSE = partial(family, start=start, patiently=patiently, forks=False)
+_BARGAINS = partial(bargains, start=start, patiently=patiently)
 HARDER = (
     Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
     Scenario("tenants", _tenants, limits=Limits(user_day_budget_usd="0.50", tenant_day_budget_usd="0.80")),
@@ -110,6 +111,7 @@ HARDER = (
         for what, drive in THRIFTY.items()
     ),
     Scenario("purse", _PURSE, same_steps=False, limits=Limits(saga_budget_usd="0.15")),
+    Scenario("bargains", _BARGAINS, limits=Limits(saga_budget_usd="0.15", user_day_budget_usd="0")),
     Scenario("confirmed", partial(confirmed, start=start, patiently=patiently), has_open_end=True),
 )
 ALL = (*CORPUS, *HARDER)

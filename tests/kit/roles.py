@@ -21,6 +21,7 @@ import msgspec
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.folding.received import CALLBACK, CallbackReport
 from baton.core.log.questions import Answer, answer_key
+from baton.core.money import Assumed
 from baton.errors import CodeGone, NotAllowedNow, NotFound, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
@@ -48,7 +49,8 @@ class _Spent(list[Decimal]):
         self._of_engine = of_engine
 
     def append(self, amount: Decimal, /) -> None:
-        super().append(amount)
+        if not isinstance(amount, Assumed):  # what is no longer held was not spent
+            super().append(amount)
         self._of_engine.append(amount)
 
 

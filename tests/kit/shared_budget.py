@@ -40,6 +40,13 @@ graphs:
   one: {nodes: {pay: {tool: toll}}}
   slow: {nodes: {a: {tool: toll}, b: {tool: toll, with: {seconds: 60}, after: a}}}
 """
+BARGAINS = """
+name: bargains
+nodes:
+  both: {map: {over: [1, 2, 3], concurrency: 3}, tool: bargain}
+  last: {tool: bargain, after: both}
+output: '${ctx.last.output}'
+"""
 
 
 async def family(
@@ -69,6 +76,31 @@ async def family(
         with suppress(Crash, EngineFault):
             await world.service().fork(saga, 2, "again from the first step")
         branch = (await patiently(world, partial(_shown, world, saga)))["branch"]
+    return saga
+
+
+async def bargains(world: World, *, start: Any, patiently: Callable[..., Awaitable[Any]]) -> str:
+    """Tools that hold money before each of their calls, and record each call in their journal."""
+
+    @tool("bargain", registry=world.registry, cost_usd=dollars(1), timeout="90s")
+    async def bargain(context: Context) -> list[int]:
+        async def call(number: int) -> int:
+            held = await context.hold(dollars(MOST))
+            await pause(0.4)
+            if (process := RUNS_IN.get()) is not None:
+                process.check()
+            held.spend(dollars(COST))
+            return number
+
+        return [await context.once(f"call {number}", call, number) for number in range(3)]
+
+    world.tools, world.keeps_to_what_it_declares = world.registry.specs(), True
+    saga = str(await start(world, BARGAINS, {}, "bargains"))
+    pause_s = 20.0
+    while world.end(saga) is None:
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.2, 1_800)
+        await resume_parked(world, patiently)
     return saga
 
 

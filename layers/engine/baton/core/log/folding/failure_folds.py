@@ -261,7 +261,7 @@ def question_claimed(state: State, e: ev.QuestionClaimed) -> State:
 def notice_due(state: State, e: ev.NoticeDue) -> State:
     """Record a notice that is to be sent."""
     outbox = state.outbox
-    if e.notice.key in outbox.sent or e.notice in outbox.due:
+    if e.notice.key in outbox.sent or any(notice.key == e.notice.key for notice in outbox.due):
         return state
     due = (*outbox.due, e.notice)
     # Each question of the inbox has room for one of its own, besides.
