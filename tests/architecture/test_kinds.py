@@ -108,7 +108,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/compile/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
     "core/documents/compile/__init__.py": {"graph"},
-    "web/handlers.py": {"graph"},
+    "web/handlers.py": {"graph", "tool"},
     # What a node or a failure handler starts.
     # The definition of any JSON value.
     "core/documents/parts/fields.py": {"value"},
@@ -132,9 +132,9 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
     "cli/documents/against.py": {"function", "graph", "tool", "workflow"},
-    "client/api.py": {"workflow", "value"},
+    "client/api.py": {"workflow", "value", "tool"},
     "client/connection.py": {"workflow"},
-    "web/routes.py": {"workflow"},
+    "web/routes.py": {"workflow", "tool"},
     # the end of a ladder
     # A value that a condition compares with.
     "builder/conditions.py": {"value"},

@@ -123,8 +123,8 @@ def test_two_strategies_have_no_key_in_common() -> None:
     ("rule", "always"),
     [
         (KeyRule(), "9d890f4948b7cc6b30cc7601a7b4c9c7"),
-        (Key.node(in_progress="refuse", retry_window="1d"), "9d890f4948b7cc6b30cc7601a7b4c9c7"),
-        (Key.saga(in_progress="refuse", retry_window="1d"), "7e122239a12dadf111f6114fb1f1096b"),
+        (Key.node(in_progress="refuse"), "9d890f4948b7cc6b30cc7601a7b4c9c7"),
+        (Key.saga(in_progress="refuse"), "7e122239a12dadf111f6114fb1f1096b"),
     ],
 )
 def test_a_key_of_a_saga_is_what_it_has_always_been(rule: KeyRule, always: str) -> None:
@@ -303,7 +303,7 @@ SCHEMA: dict[str, Any] = {
         Key.node(),
         Key.saga(),
         Key.user(),
-        Key.user("invoice_id", keep="1h", retry_window=60),
+        Key.user("invoice_id", keep="1h"),
         Key.schedule("invoice_id", "at"),
         Key.event("order.id"),
         Key.event("any.thing.at.all"),
@@ -360,7 +360,6 @@ def test_a_tool_without_parameters_is_told(says: Says) -> None:
         lambda: Key.window("soon"),
         lambda: ANY.window(None),
         lambda: Key.request(keep="for ever"),
-        lambda: Key.request(retry_window=0),
         lambda: Key.request(in_progress="wiat"),
         lambda: Key.node(keep="24h"),
         lambda: Key.saga(keep="24h"),

@@ -11,7 +11,7 @@ from baton.core.decide.context import FetchedValues, LackingError
 from baton.core.failures.policy import PolicyChange
 from baton.core.log.folding.forks import lineage_to
 from baton.core.read.explain import explain
-from baton.core.read.step_runs import StepRun, open_run, open_slots, page_of_runs, run_view
+from baton.core.read.step_runs import StepRun, call_at, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import Story
 from tests.core.build import Saga, done, failed, program, task, wait
 from tests.core.failing import answer, broken, schedule
@@ -118,6 +118,8 @@ def test_an_input_that_cannot_be_made_is_unknown() -> None:
     saga = two(arguments={"n": "${input.missing}"})
     (failure,) = views(saga)
     assert (failure.outcome, failure.input) == ("failed", None)
+    (run,) = story_of(saga).runs
+    assert call_at(saga.program, run.before, "a", NOTHING) is None
 
 
 def test_a_wait_makes_no_attempt() -> None:
@@ -180,8 +182,13 @@ def test_an_inverse_is_shown_with_what_it_gets_of_the_step() -> None:
     assert (shown.item, shown.outcome, shown.input) == ("undo", "succeeded", {"of": 1})
     page, _ = page_of_runs(story_of(saga), 0, 9, "undo")
     assert [run.event.item for run in page] == ["undo"]
+    made = call_at(saga.program, inverse.before, "a#undo", found)
+    assert made is not None
+    assert (made.attempt, made.arguments, made.node.tool) == (1, {"of": 1}, "u")
     # Of a program that has no inverse any more nothing is known.
-    assert run_view(program(task("a"), task("b", "a")), inverse, found).input is None
+    changed = program(task("a"), task("b", "a"))
+    assert run_view(changed, inverse, found).input is None
+    assert call_at(changed, inverse.before, "a#undo", found) is None
 
 
 def test_the_next_attempt_has_the_arguments_that_an_answer_changed() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from baton.core.failures.breakers import Breaker, forced_open
 from baton.core.letters import Letter
-from baton.ports import SagaRef
+from baton.ports import Effect, SagaRef
+from baton.ports.records import FAILED
 from baton.web.app import matches
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, request_names
@@ -33,6 +34,21 @@ DEAD = Letter(
     expires=32_503_680_000_000,
 )
 
+FAILED_CLAIM = Effect(
+    tenant=ADA.tenant,
+    key="0123456789abcdef0123456789abcdef",
+    status=FAILED,
+    owner="i-1",
+    tool="table.deposit",
+    saga=ADA.id,
+    slot="deposit",
+    until=1_767_225_600_000,
+    first=1_767_225_600_000,
+    updated=1_767_225_600_000,
+    code="declined",
+    message="the card was declined",
+)
+
 REPORT = "name: report\nnodes: {a: {value: 1}}\nschedule: {cron: '0 18 * * fri', timezone: Europe/Berlin}\n"
 
 # status, and the problem's code where it is one
@@ -54,13 +70,16 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "explain": (200, ""),
     "explain-node": (200, ""),
     "list-steps": (200, ""),
+    "find-claims": (200, ""),
     "fork": (202, ""),
+    "free-claim": (202, ""),
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it
     "list-breakers": (200, ""),
     "list-dead-letters": (200, ""),
     "list-incidents": (200, ""),
     "list-questions": (200, ""),
+    "list-saga-claims": (200, ""),
     "list-sagas": (200, ""),
     "list-sagas-bad-query": (400, "bad-request"),
     "list-schedules": (200, ""),
@@ -90,6 +109,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-breaker": (200, ""),
+    "show-claim": (200, ""),
     "show-dead-letter": (200, ""),
     "show-schedule": (200, ""),
     "show-value": (200, ""),
@@ -121,6 +141,7 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     broken = forced_open(Breaker(), "ada", 0, shared_http.engine.clock.now())
     shared_http.engine.store.breakers.write_breaker("acme", "payments", broken, 0)
     shared_http.engine.store.letters.write(DEAD, 0)
+    shared_http.engine.store.effects.claim(FAILED_CLAIM)
     shared_http.register(DINNER)
     shared_http.register(REPORT)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)

@@ -30,6 +30,7 @@ from baton.runtime.log import history
 from baton.runtime.log import lease as lease_module
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease, Leases
+from baton.runtime.requests import claims
 from baton.runtime.starting.children import Children
 from baton.runtime.worker.runner import Faults, Loader, Runner
 
@@ -57,6 +58,13 @@ def release_ignores_the_nudge() -> Iterator[None]:
 
     real_release = MemoryLog.release
     with replaced(MemoryLog, "release", let_go):
+        yield
+
+
+@contextmanager
+def any_claim_is_freed_without_force() -> Iterator[None]:
+    """Claim row: an operator frees what may be happening, and does not know it."""
+    with replaced(claims, "_WARNINGS", {}):
         yield
 
 

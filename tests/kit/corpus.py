@@ -39,6 +39,7 @@ from tests.kit.documents import (
     ROUTES,
     ROWS,
     SUMS,
+    TWICE_HAULED,
     WAITING,
     chain_of,
     fan_of,
@@ -256,6 +257,18 @@ async def _effects(world: World) -> str:
     return saga
 
 
+async def _freed(world: World) -> str:
+    """Two sagas with one key, and an operator who frees its claim whenever that is harmless."""
+    saga = await start(world, TWICE_HAULED, {}, "w")
+    await patiently(world, lambda service: service.start("w", {}, "key-2"))
+    while len([head for head in world.log.heads() if world.end(head.ref.id) is not None]) < 2:
+        for _, key in list(world.effects.stored):
+            with suppress(Crash, EngineFault, NotAllowedNow):
+                await world.service().claims.free(key, "it takes long", force=False)
+        await asyncio.sleep(1)
+    return saga
+
+
 async def _mishaps(world: World) -> str:
     saga = await start(world, MISHAPS, {}, "mishaps")
     await answering(world, saga, shown, with_books(world.books))
@@ -410,6 +423,7 @@ CORPUS = (
     Scenario("approved", _approved),
     Scenario("items", partial(_approved, document=ITEMS, name="items")),
     Scenario("crowd", _crowd),
+    Scenario("freed", _freed, same_steps=False),
     Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),

@@ -220,6 +220,12 @@ nodes:
   haul: {tool: haul, after: wait, with: {load: sand}}
 """
 
+TWICE_HAULED = """
+name: w
+nodes:
+  haul: {tool: haul, key: "load of sand", with: {load: sand}}
+"""
+
 APPROVED = """
 name: approved
 nodes:

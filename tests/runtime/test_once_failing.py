@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.effects.keys import Key, KeyRule
+from baton.core.effects.keys import Key
 from baton.core.failures.codes import leaves_doubt
 from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
@@ -27,6 +27,8 @@ from tests.runtime.restaurant import (
     raising,
     saying,
 )
+
+INVERSE = "book#undo"
 
 # ---- failures ----------------------------------------------------------------------------------------------------
 
@@ -74,21 +76,55 @@ async def test_a_failure_that_says_that_it_has_not_happened_is_simply_tried_agai
     assert (place.effect.status, place.effect.code) == (COMPLETED, "")
 
 
-@pytest.mark.parametrize(("key", "days"), [(Key.saga(), 7), (Key.saga(retry_window="2d"), 2)])
-async def test_after_its_window_what_failed_is_refused_with_its_failure(
-    key: KeyRule, days: int, says: Says
+@pytest.mark.parametrize("saga", ["s1", "s2"])
+async def test_what_has_certainly_not_happened_is_done_by_the_next_caller_whenever_it_comes(
+    saga: str,
 ) -> None:
+    place, key = Place(), Key.business("table", "restaurant")
+    await failed(
+        place.invocation().run(
+            act=raising(StepFailure("card_declined", "no money", kind="permanent")), key=key
+        )
+    )
+    await asyncio.sleep(300 * DAY / 1_000)
+    began = place.clock.now()
+    done = await place.invocation().run(saga, key=key)
+    assert (done.value.v, done.is_recorded) == ({"number": 1}, False)
+    assert (place.effect.saga, place.effect.first >= began) == (saga, True)
+
+
+async def test_an_inverse_that_failed_long_ago_waits_for_a_person(says: Says) -> None:
     place = Place()
     error = StepFailure("bad_request", "password=hunter2 is not accepted")
-    await failed(place.invocation().run(act=raising(error), key=key))
-    await asyncio.sleep((days * DAY - 10_000) / 1_000)
-    await failed(place.invocation().run(act=raising(error), key=key))
+    await failed(place.invocation().run(slot=INVERSE, act=raising(error)))
+    await asyncio.sleep((7 * DAY - 10_000) / 1_000)
+    await failed(place.invocation().run(slot=INVERSE, act=raising(error)))
     await asyncio.sleep(20)
-    failure = await failed(place.invocation().run(key=key))
-    assert (failure.code, failure.happened) == ("bad_request", False)
+    failure = await in_doubt_of(place.invocation(), slot=INVERSE)
+    assert failure.code == "unknown_outcome"
     says(failure.message)
     assert "hunter2" not in failure.message
     assert not place.booked
+    assert (await place.invocation().run(slot=INVERSE, decided=failure.claim)).value.v == {"number": 1}
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_who_acts_under_a_claim_that_an_operator_has_freed_has_its_own_result(is_taken: bool) -> None:
+    place, key = Place(), Key.request()
+
+    async def act() -> Any:
+        await asyncio.sleep(10)
+        return {"number": 99}
+
+    first = asyncio.create_task(place.invocation().run(act=act, key=key))
+    await asyncio.sleep(5)
+    seen = place.effect
+    assert place.effects.change(seen, replace(seen, status=FREED, owner=f"{seen.owner}/freed")) is None
+    if is_taken:
+        assert (await place.invocation().run("s2", key=key)).value.v == {"number": 1}
+    assert (await first).value.v == {"number": 1 if is_taken else 99}
+    later = await place.invocation().run("s3", key=key)
+    assert (later.value.v, later.is_recorded) == ({"number": 1 if is_taken else 99}, True)
 
 
 async def test_a_tool_that_found_no_room_has_done_nothing_and_frees_its_claim() -> None:

@@ -164,7 +164,7 @@ async def test_one_that_takes_the_place_of_a_result_and_finds_no_room_leaves_it_
 
 async def test_a_failure_is_forgotten_with_its_window() -> None:
     place = Place()
-    key = Key.request(keep="5s", retry_window="1h")
+    key = Key.request(keep="5s")
     refused = raising(StepFailure("bad_request", "no"))
     await failed(place.invocation().run(key=key, act=refused))
     assert place.effect.status == FAILED

@@ -14,7 +14,16 @@ import click
 
 from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
-from baton.cli.deployment.operations import breakers, budget, cost, error_budget, schedule, users, versions
+from baton.cli.deployment.operations import (
+    breakers,
+    budget,
+    claims,
+    cost,
+    error_budget,
+    schedule,
+    users,
+    versions,
+)
 from baton.cli.deployment.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
 from baton.cli.deployment.sagas import (
     events,
@@ -45,7 +54,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
+    "Incidents": (incidents, acknowledge, resolve, claims, breakers, error_budget, users, dlq),
     "Shell": (completion,),
 }
 

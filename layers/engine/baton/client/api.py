@@ -31,6 +31,34 @@ class BreakerCalls(Calls):
         return await self._send(path_of("breakers", name, do), body, has="state")
 
 
+class ClaimCalls(Calls):
+    """Calls of an `Api` for claims of once-only effects."""
+
+    async def claims_of(self, saga: str) -> list[dict[str, Any]]:
+        """Return the claims of a saga, from all pages: `GET /sagas/{id}/claims`."""
+        found: dict[str, dict[str, Any]] = {}
+        after: int | None = 0
+        while after is not None:
+            page = await self._get_of(saga, "claims", query={"after": str(after)}, has="claims")
+            found |= {claim["key"]: claim for claim in page["claims"]}
+            after = page["next"]
+        return list(found.values())
+
+    async def find_claims(self, tool: str, query: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return the claims of a tool's calls: `GET /claims`."""
+        page = await self._get("/claims", {"tool": tool, **query}, has="claims")
+        return list(page["claims"])
+
+    async def effect_claim(self, key: str) -> dict[str, Any]:
+        """Return a claim: `GET /claims/{key}`."""
+        return await self._get(path_of("claims", key), has="status")
+
+    async def free_claim(self, key: str, reason: str, *, force: bool = False) -> dict[str, Any]:
+        """Free a claim: `POST /claims/{key}/free`. Repeating it changes nothing."""
+        body = {"reason": reason, "force": force}
+        return await self._send(path_of("claims", key, "free"), body, has="status")
+
+
 _SUMMED = ("sagas", "input", "output", "usd")
 
 
@@ -419,6 +447,7 @@ class Api(
     PeopleCalls,
     CostCalls,
     BreakerCalls,
+    ClaimCalls,
     LetterCalls,
     ScheduleCalls,
     EventCalls,

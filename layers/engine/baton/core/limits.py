@@ -175,8 +175,8 @@ class Effects:
         Meta(
             ge=1_000,
             le=31_536_000_000,
-            description="From the first try of such an action that failed: how long it is tried again. Afterwards it is "
-            "refused with its failure.",
+            description="From the first try of an inverse that may act only once and has failed: how long a rollback calls it "
+            "again. Afterwards a person is asked first.",
         ),
     ] = 604_800_000
 

@@ -71,12 +71,13 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """State of one effect, by its idempotency key.
 
     `owner` names one try of one attempt, and no other: with `status` it identifies the state of the effect.
-    `saga` and `slot` are those of that attempt. `until`: when the attempt has ended in any case. `first` and
-    `updated`: when the effect was first claimed, and last written. `scope` is the place of that saga in all
-    branches. `about`: a hash of the parameters, which must be equal even if the key is made of something
-    else. A completed effect has its result in `data` (or in the blob `ref`). A failed one has `code`,
-    `message` and `kind`. `shared_until`: until then other places than its own get the result; 0: as long as
-    it is stored. `expires`: after that the store may delete it; 0 never.
+    `saga`, `slot` and `attempt` are those of that attempt (0: not known). `until`: when the attempt has ended
+    in any case. `first` and `updated`: when the effect was first claimed, and last written. `scope` is the
+    place of that saga in all branches. `about`: a hash of the parameters, which must be equal even if the key
+    is made of something else. A completed effect has its result in `data` (or in the blob `ref`). A failed
+    one has `code`, `message` and `kind`. One that an operator has freed has `by`, the operator, and their
+    reason as its `message`. `shared_until`: until then other places than its own get the result; 0: as long
+    as it is stored. `expires`: after that the store may delete it; 0 never.
     """
 
     tenant: str
@@ -99,6 +100,8 @@ class Effect(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     kind: str = ""
     shared_until: int = 0
     expires: int = 0
+    attempt: int = 0
+    by: str = ""
 
 
 class Effects(Protocol):

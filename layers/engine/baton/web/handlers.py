@@ -8,7 +8,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from baton.core.log.events import CancelRequested
-from baton.errors import NotFound
+from baton.errors import NotFound, UserError
 from baton.runtime.requests.operators import LetterFilter
 from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
@@ -124,6 +124,21 @@ async def acknowledge(ask: Ask[bodies.AcknowledgeBody]) -> object:
 async def open_breaker(ask: Ask[bodies.OpenBreakerBody]) -> object:
     """Handle `POST /breakers/{breaker}/open`."""
     return await ask.service.breakers.open(ask.path["breaker"], ask.body.for_s)
+
+
+async def find_claims(ask: Ask[None]) -> object:
+    """Handle `GET /claims`."""
+    query = ask.query
+    if not query["tool"]:
+        raise UserError("give the `tool`, and `with` or `key`")
+    return await ask.service.claims.of_key(
+        query["tool"], query["with"], query["key"], query["user"], query["at"]
+    )
+
+
+async def free_claim(ask: Ask[bodies.FreeClaimBody]) -> object:
+    """Handle `POST /claims/{key}/free`."""
+    return await ask.service.claims.free(ask.path["key"], ask.body.reason, force=ask.body.force)
 
 
 async def block_user(ask: Ask[bodies.UserBody]) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,24 @@ def word_parameter(
 
     schema = {"type": "string", "enum": list(values)}
     return Parameter(name=name, schema=schema, description=description, read=read, default="")
+
+
+def object_parameter(name: str, description: str, example: str) -> Parameter:
+    """Return a parameter for a JSON object, empty if absent."""
+
+    def read(text: str) -> dict[str, Any]:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise ValueError(f"a JSON object, such as {example}")
+        return value
+
+    content = {"type": "string", "contentMediaType": "application/json"}
+    return Parameter(
+        name=name, schema=content, description=description, read=read, default={}, example=example
+    )
 
 
 def moment(name: str, description: str) -> Parameter:

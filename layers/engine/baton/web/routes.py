@@ -34,6 +34,7 @@ from baton.web.parameters import (
     Route,
     day,
     moment,
+    object_parameter,
     pattern_parameter,
     whole_parameter,
     word_parameter,
@@ -290,6 +291,60 @@ _FROM = whole_parameter(
 )
 _EVENTS = whole_parameter("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum number of entries on a page.")
 
+_CLAIM = pattern_parameter(
+    "key",
+    r"[0-9a-f]{32}(\.[0-9a-f]{16})?",
+    "the key of a claim",
+    "Idempotency key of the claim, as in the claims of a saga.",
+)
+_CLAIM_TOOL = pattern_parameter(
+    "tool", "[^/]{1,128}", "the name of a tool", "Name of a tool with `effect=once`.", example="pay.card"
+)
+_CLAIM_WITH = object_parameter(
+    "with",
+    "Parameters of the call that its key is made of, as a JSON object.",
+    '{"invoice_id": "17", "version": 1}',
+)
+_CLAIM_GIVEN = pattern_parameter(
+    "key", ".{1,1000}", "at most 1,000 characters", "`key` of the call's node, in the place of `with`."
+)
+_CLAIM_USER = pattern_parameter(
+    "user",
+    USER_PATTERN,
+    USER_SHAPE,
+    "User of the call, if the key is made of the user. Default: the caller.",
+    example="ada",
+)
+_CLAIM_AT = moment(
+    "at", "Time when the call's step became ready, if the key is made of a window. Default: now."
+)
+
+CLAIMS: tuple[Route[Any], ...] = (
+    Route(
+        method="GET", path="/sagas/{saga}/claims", id="listSagaClaims", roles=("read",),
+        handler=lambda ask: ask.service.claims.of_saga(ask.path["saga"], **ask.query),
+        summary="List the claims of once-only effects that a saga has made or met, in the order of its log.",
+        parameters=(_SAGA,), query=(_AFTER, _RUNS), answers={200: "EffectClaimPage"}, refusals=(413,),
+    ),
+    Route(
+        method="GET", path="/claims", id="findClaims", roles=("read",), handler=handlers.find_claims,
+        summary="Find the claims of a tool's calls by the parameters of their key.",
+        query=(_CLAIM_TOOL, _CLAIM_WITH, _CLAIM_GIVEN, _CLAIM_USER, _CLAIM_AT), answers={200: "EffectClaimPage"},
+        refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/claims/{key}", id="showClaim", roles=("read",),
+        handler=lambda ask: ask.service.claims.show(ask.path["key"]),
+        summary="Retrieve the claim of a once-only effect.",
+        parameters=(_CLAIM,), answers={200: "EffectClaim"},
+    ),
+    Route(
+        method="POST", path="/claims/{key}/free", id="freeClaim", handler=handlers.free_claim, roles=("operate",),
+        summary="Free the claim of a once-only effect: the next call with its key acts. A repeated request has no effect.",
+        parameters=(_CLAIM,), body=bodies.FreeClaimBody, answers={202: "EffectClaim"}, refusals=(409,),
+    ),
+)  # fmt: skip
+
 ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/health", id="health", roles=(),
@@ -514,6 +569,7 @@ ROUTES: tuple[Route[Any], ...] = (
         summary="Close a circuit breaker. It lets calls through.",
         parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
+    *CLAIMS,
     *SCHEDULES,
     *EVENTS,
     *LETTERS,

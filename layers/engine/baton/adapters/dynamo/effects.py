@@ -26,7 +26,7 @@ SK = "EFFECT"
 _MAY_CLAIM = "attribute_not_exists(#pk) OR #st = :freed"
 _IS_AS_SEEN = "attribute_not_exists(#pk) OR (#owner = :owner AND #st = :status)"
 # Attributes that are not there where they are empty.
-_TEXTS = ("ref", "code", "message", "kind", "about", "scope")
+_TEXTS = ("ref", "code", "message", "kind", "about", "scope", "by")
 
 
 class DynamoEffects(TablePort):
@@ -66,6 +66,8 @@ def _item(effect: Effect) -> Item:
     item |= {name: text_attribute(value) for name in _TEXTS if (value := getattr(effect, name))}
     if effect.generation:
         item["gen"] = number(effect.generation)
+    if effect.attempt:
+        item["attempt"] = number(effect.attempt)
     if effect.shared_until:
         item["shared"] = number(effect.shared_until)
     if effect.expires:
@@ -91,6 +93,7 @@ def _effect(item: StoredItem) -> Effect:
             first=int(item["created"]["N"]),
             updated=int(item["updated"]["N"]),
             generation=int(item["gen"]["N"]) if "gen" in item else 0,
+            attempt=int(item["attempt"]["N"]) if "attempt" in item else 0,
             data=unpack(item["d"]["B"]) if "d" in item else b"",
             shared_until=int(item["shared"]["N"]) if "shared" in item else 0,
             expires=int(item["ttl"]["N"]) * 1_000 if "ttl" in item else 0,

@@ -1,7 +1,8 @@
-"""Commands about circuit breakers, schedules, money, and versions of the code."""
+"""Commands about circuit breakers, claims, schedules, money, and versions of the code."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +20,7 @@ from baton.cli.terminal.shared import (
     print_table,
     terminal_width,
 )
-from baton.cli.terminal.values import Duration
+from baton.cli.terminal.values import Duration, read_pairs
 from baton.client.exits import REFUSED, CommandFailed
 from baton.core.read.day_costs import AWS, BY
 from baton.errors import BatonError
@@ -69,6 +70,78 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
             f"Nothing was known of a breaker `{name}` before. It holds back the calls of tools and nodes that name it, and no others.",
             err=True,
         )
+
+
+_CLAIM_DEEDS = ("find", "show", "free")
+
+
+@click.command(short_help="List claims of once-only effects; show or free one.")
+@click.argument("deed", metavar="[SAGA|find TOOL|show KEY|free KEY]")
+@click.argument("name", required=False, metavar="")
+@click.option(
+    "--set",
+    "pairs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="With find: parameter of the call; repeat the option for more.",
+)
+@click.option("--key", "given", help="With find: the `key` of the call's node, in the place of --set.")
+@click.option("--user", help="With find: user of the call, if the key is made of it. Default: you.")
+@click.option("--at", metavar="TIME", help="With find: time of the call, if the key is made of a window.")
+@click.option("--reason", help="With free: why, which is kept with the claim and in the log.")
+@click.option(
+    "--force", is_flag=True, help="With free: although it may have happened, and may then happen twice."
+)
+@json_option
+@click.pass_obj
+def claims(
+    shared: Shared,
+    deed: str,
+    name: str | None,
+    pairs: tuple[str, ...],
+    given: str | None,
+    user: str | None,
+    at: str | None,
+    reason: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """List the claims of once-only effects of a saga, or find those of a tool by the parameters that its key
+    is made of; show one, or free it, so that the next call with its key acts.
+    """
+    if (deed in _CLAIM_DEEDS) != (name is not None):
+        raise click.UsageError("give the id of a SAGA, `find TOOL`, `show KEY` or `free KEY`")
+    if any((pairs, given, user, at)) and deed != "find":
+        raise click.UsageError("--set, --key, --user and --at go with find")
+    if (force or reason is not None) and deed != "free":
+        raise click.UsageError("--reason and --force go with free")
+    if deed == "free" and not reason:
+        raise click.UsageError("free needs a --reason")
+    if name is None or deed == "find":
+        query = {"key": given, "user": user, "at": at}
+        if pairs:
+            query["with"] = json.dumps(read_pairs(pairs, "--set"))
+        asked = {key: value for key, value in query.items() if value}
+        found = shared.call(lambda api: api.claims_of(deed) if name is None else api.find_claims(name, asked))
+        if as_json:
+            print_json({"claims": found})
+            return
+        from baton.cli.text.tables import claim_rows
+
+        print_lines(claim_rows(found) or ["no claims: no call of a tool with `effect=once` has begun"])
+        return
+    key = name
+    one = shared.call(
+        lambda api: (
+            api.effect_claim(key) if deed == "show" else api.free_claim(key, reason or "", force=force)
+        )
+    )
+    if as_json:
+        print_json(one)
+        return
+    from baton.cli.text.tables import claim_lines
+
+    print_lines(claim_lines(one))
 
 
 @click.command("error-budget", short_help="Show how many sagas have failed on a day, and may.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -379,6 +380,49 @@ def breaker_lines(one: Mapping[str, Any]) -> list[str]:
         if more := len(rows[_SHOWN:]):
             lines.append(f"{'':<8}  … and {more} before")
     return [plain(line) for line in lines]
+
+
+def claim_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each claim: its key, its status, its tool, and the saga that holds or made it."""
+    tools = max((len(str(one["tool"])) for one in found), default=0)
+    return [
+        plain(f"{one['key']}  {one['status']:<15}  {one['tool']:<{tools}}  {_of_claim(one)}") for one in found
+    ]
+
+
+def claim_lines(one: Mapping[str, Any]) -> list[str]:
+    """Return one claim with its result, its failure, or the operator who freed it."""
+    lines = [
+        f"claim     {one['key']}",
+        f"tool      {one['tool']}",
+        f"status    {one['status']}",
+        f"saga      {_of_claim(one)}",
+        f"since     {_time(one['since'])}, last changed {_time(one['updated_at'])}",
+    ]
+    if one["held_until"]:
+        lines.append(f"held      until {_time(one['held_until'])}")
+    if one["error"]:
+        lines.append(f"failure   {one['error']['code']}: {one_line(one['error']['message'])}")
+    if one["status"] == "completed":
+        large = one["large_result"]
+        said = f"{large['ref']}, {large['size']:,} bytes" if large else one_line(json.dumps(one["result"]))
+        lines.append(f"result    {said}")
+    if one["freed_by"]:
+        lines.append(f"freed by  {one['freed_by']}: {one['freed_because']}")
+    if one["shared_until"]:
+        lines.append(f"shared    until {_time(one['shared_until'])}")
+    if one["expires_at"]:
+        lines.append(f"kept      until {_time(one['expires_at'])}")
+    return [plain(line) for line in lines]
+
+
+def _of_claim(one: Mapping[str, Any]) -> str:
+    place = "@".join(
+        [str(one["node"]), *([".".join(map(str, one["iteration"]))] if one["iteration"] else [])]
+    )
+    item = f"#{one['item']}" if one.get("item") else ""
+    attempt = f", attempt {one['attempt']}" if one["attempt"] else ""
+    return f"{one['saga']} at {place}{item}{attempt}"
 
 
 def error_budget_lines(found: Mapping[str, Any]) -> list[str]:

@@ -179,8 +179,7 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     kind of thing that a business key names. `window_ms`: calls of the same window are the same. `anyone`: any
     saga of the tenant may make the call.
     `in_progress`: a second caller waits for the first one's result or is refused. `keep_ms`: milliseconds for
-    which others get a result, 0 as long as it exists; `retry_window_ms`: milliseconds for which a failed call
-    is retried, 0 for the deployment's.
+    which others get a result, 0 as long as it exists.
     """
 
     strategy: str = NODE
@@ -191,7 +190,6 @@ class KeyRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     anyone: bool = False
     in_progress: str = WAIT
     keep_ms: int = 0
-    retry_window_ms: int = 0
 
 
 class Strategy(NamedTuple):
@@ -347,11 +345,11 @@ class Key:
     Names are parameters of the tool, with dots for inner fields: `"order.id"`. Tenant and tool are in every
     key.
 
-    Every constructor takes `in_progress="refuse"` (a second caller is refused at once, instead of waiting for
-    the first one's result) and `retry_window="7d"` (the time for which a failed call may be retried). All but
-    `node` and `saga` take `keep="24h"`: the time for which others that make the same call get the result; the
-    step itself never acts again. Those that are made of the user take `anyone=True`: the same call of two
-    users of the tenant is the same, too. Each raises `ValueError` with the correct form.
+    Every constructor takes `in_progress="refuse"`: a second caller is refused at once, instead of waiting for
+    the first one's result. All but `node` and `saga` take `keep="24h"`: the time for which others that make
+    the same call get the result; the step itself never acts again. Those that are made of the user take
+    `anyone=True`: the same call of two users of the tenant is the same, too. Each raises `ValueError` with
+    the correct form.
     """
 
     @staticmethod
@@ -428,7 +426,6 @@ def _rule(
     anyone: bool = False,
     in_progress: str = WAIT,
     keep: str | float | None = None,
-    retry_window: str | float | None = None,
 ) -> KeyRule:
     rule = KeyRule(
         strategy=strategy,
@@ -439,7 +436,6 @@ def _rule(
         anyone=anyone,
         in_progress=in_progress,
         keep_ms=_duration(strategy, "keep", keep),
-        retry_window_ms=_duration(strategy, "retry_window", retry_window),
     )
     if problem := _shape(rule):
         raise ValueError(problem)

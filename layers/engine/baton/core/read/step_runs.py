@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from baton.core.decide.context import FetchedValues
-from baton.core.decide.decision import DecisionBuilder, activation
+from baton.core.decide.decision import DecisionBuilder, RunStep, activation, next_attempt
 from baton.core.decide.program import Program
 from baton.core.decide.undoing import inverse_input
 from baton.core.expressions import ExpressionError, iso
@@ -126,22 +126,32 @@ def open_run(program: Program, state: State, slot: str, found: FetchedValues) ->
     )
 
 
-def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -> Any:
-    """Return the arguments of the next attempt at a slot in this state, as a person may see them."""
-    place, failing = Slot.parse(slot), state.failing.get(slot)
+_NOT_CALLED = (UnfitError, KeyError, AssertionError, ExpressionError, CorruptLog)
+"""Errors of a call that was not to be made any more."""
+
+
+def call_at(program: Program, state: State, slot: str, found: FetchedValues) -> RunStep | None:
+    """Return the next attempt at a slot in this state; None if none was to be made. Raises `LackingError`."""
     builder = DecisionBuilder(program, state, 0, (), found)
     try:
-        if place.scope:  # an inverse gets what the undone step has left
-            given = inverse_input(builder, slot)
-        else:
-            given = builder.arguments(activation(program, state, slot))
-    except (
-        UnfitError,
-        KeyError,
-        AssertionError,
-        ExpressionError,
-        CorruptLog,
-    ):  # it was not to be called any more
+        given = _given_at(builder, slot)
+        return None if given is None else next_attempt(builder, activation(program, state, slot), given)
+    except _NOT_CALLED:
+        return None
+
+
+def _given_at(builder: DecisionBuilder, slot: str) -> Any:
+    if Slot.parse(slot).scope:  # an inverse gets what the undone step has left
+        return inverse_input(builder, slot)
+    return builder.arguments(activation(builder.program, builder.state, slot))
+
+
+def _input_at(program: Program, state: State, slot: str, found: FetchedValues) -> Any:
+    """Return the arguments of the next attempt at a slot in this state, as a person may see them."""
+    failing = state.failing.get(slot)
+    try:
+        given = _given_at(DecisionBuilder(program, state, 0, (), found), slot)
+    except _NOT_CALLED:
         return None
     if failing is not None and failing.arguments and isinstance(given, Mapping):
         given = {**given, **failing.arguments}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 else:
     schema = OnDemand("baton.core.documents.schema")
 
+T = TypeVar("T")
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
 PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again
 
@@ -150,6 +152,32 @@ async def story_of(
             after = page[-1].version
     story.agree_with(state)
     return story
+
+
+class Fetching:
+    """Values outside of the log, and entries of undone steps, that views of a saga's attempts need."""
+
+    def __init__(self, engine: Engine, call: StoreRetrier, tenant: str, history: History) -> None:
+        self._engine, self._call, self._tenant, self._history = engine, call, tenant, history
+        self._blobs: dict[str, Any] = {}
+        self._entries: dict[int, Entry] = {}
+
+    async def of(self, make: Callable[[FetchedValues], T]) -> T:
+        """Return what `make` returns, once it lacks nothing more."""
+        while True:
+            try:
+                return make(FetchedValues(blobs=self._blobs, entries=self._entries))
+            except LackingError as error:
+                if not error.needs and not error.entries:
+                    raise
+                for version in error.entries:
+                    found = await self._history.entries_to(version)
+                    self._entries.update({one.version: one for one in found})
+                for ref in error.needs:
+                    self._blobs[ref] = None
+                    if len(self._blobs) <= MOST_INPUTS:
+                        data = await self._call(self._engine.blobs.get, self._tenant, ref)
+                        self._blobs[ref] = msgspec.json.decode(data)
 
 
 MAX_EVENTS = 1_000
@@ -351,31 +379,16 @@ class Queries:
     async def _run_views(
         self, history: History, story: Story, runs: Sequence[AttemptEnd | str]
     ) -> list[StepRun]:
-        """Return attempts with their inputs, for which values outside of the log are read, and the entries of
-        steps that are undone.
-        """
-        blobs: dict[str, Any] = {}
-        entries: dict[int, Entry] = {}
+        """Return attempts with their inputs."""
+        fetching = Fetching(self._engine, self._parts.call, self._tenant, history)
         views: list[StepRun] = []
         for run in runs:
-            while True:
-                found = FetchedValues(blobs=blobs, entries=entries)
-                try:
-                    if isinstance(run, str):
-                        views.append(open_run(story.program, story.state, run, found))
-                    else:
-                        views.append(run_view(story.program, run, found))
-                    slot = run if isinstance(run, str) else run.event.slot
-                    views[-1].child = child_of(story.places[slot])
-                    break
-                except LackingError as error:
-                    if not error.needs and not error.entries:
-                        raise
-                    for version in error.entries:
-                        entries.update({one.version: one for one in await history.entries_to(version)})
-                    for ref in error.needs:
-                        is_too_much = len(blobs) >= MOST_INPUTS
-                        blobs[ref] = None if is_too_much else await self._content(Value(ref=ref))
+            if isinstance(run, str):
+                slot, make = run, partial(open_run, story.program, story.state, run)
+            else:
+                slot, make = run.event.slot, partial(run_view, story.program, run)
+            views.append(await fetching.of(make))
+            views[-1].child = child_of(story.places[slot])
         return views
 
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:

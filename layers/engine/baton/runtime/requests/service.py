@@ -44,9 +44,10 @@ from baton.runtime.starting.catalog import Registered
 from baton.runtime.starting.start import StartRequest, body_hash, refuse_another_body
 
 if TYPE_CHECKING:
-    from baton.runtime.requests import callbacks, events, forking, registering, schedules
+    from baton.runtime.requests import callbacks, claims, events, forking, registering, schedules
 else:
     callbacks = OnDemand("baton.runtime.requests.callbacks")
+    claims = OnDemand("baton.runtime.requests.claims")
     events = OnDemand("baton.runtime.requests.events")
     forking = OnDemand("baton.runtime.requests.forking")
     registering = OnDemand("baton.runtime.requests.registering")
@@ -88,6 +89,11 @@ class Service:
     def breakers(self) -> BreakerService:
         """Circuit breakers of the tenant, and what an operator does about one."""
         return BreakerService(self._request)
+
+    @property
+    def claims(self) -> claims.ClaimService:
+        """Claims of once-only effects, and what an operator does about one."""
+        return claims.ClaimService(self._request)
 
     @property
     def users(self) -> UserService:

@@ -150,6 +150,22 @@ class EffectRecords:
             expires=-(-(now + lasts) // 1_000) * 1_000,  # in whole seconds, as the table's time to live is
         )
 
+    def freed(self, claim: Effect) -> Effect:
+        """Return a claim under which the next call acts, remembered as long as a result."""
+        now = self._clock.now()
+        days = max(self._limits.effect_ttl_days, self._limits.saga_days)
+        return replace(
+            claim,
+            status=FREED,
+            updated=now,
+            data=b"",
+            ref="",
+            code="",
+            kind="",
+            shared_until=0,
+            expires=now + days * DAY_MS,
+        )
+
     def _lasts(self, spec: ToolSpec) -> int:
         """Return the milliseconds for which the result of an effect is kept."""
         days = max(self._limits.effect_ttl_days, self._limits.saga_days)
@@ -257,6 +273,7 @@ class EffectClaims:
             tool=spec.name,
             saga=context.saga,
             slot=slot,
+            attempt=context.attempt,
             until=context.deadline_ms + self._limits.effect_grace_ms,
             first=self._clock.now(),
             updated=self._clock.now(),
@@ -332,14 +349,15 @@ class EffectClaims:
             raise UndecidedClaim(failure, there.owner) from failure
 
     async def _try_again(self, one: _Try, there: Effect, now: int) -> Effect | None:
-        window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
-        if now - there.first <= window:
+        """Claim anew what has certainly not happened; of an inverse, a person looks first once that is long
+        ago.
+        """
+        is_inverse = bool(Slot.parse(one.claim.slot).scope)
+        if is_inverse and now - there.first <= self._limits.effect_retry_ms:
             return await self._take(one, there)
-        said = f"{there.message} (it failed at {iso(there.updated)}; the time for its retries is over)"
-        if not Slot.parse(one.claim.slot).scope:
-            raise StepFailure(there.code, said, kind=there.kind, happened=False)
-        if there.owner == one.decided:
+        if not is_inverse or there.owner == one.decided:
             return await self._take(one, replace(there, first=now))
+        said = f"{there.message} (it failed at {iso(there.updated)}; the time for its retries is over)"
         # Those on whose service it acts may not know its key any more.
         why = f"`{there.tool}` was to undo what was done, and is not called again before a person has looked whether it was undone since: {said}"
         raise UndecidedClaim(StepFailure("unknown_outcome", why), there.owner)
@@ -460,6 +478,9 @@ class EffectClaims:
         )
         done = await self._records.completed(claim, one.spec, outcome)
         found = await self._call(self._effects.change, claim, done)
+        if found is not None and found.status == FREED:
+            # An operator has freed the claim, and no other attempt has taken it since: it has happened.
+            found = await self._call(self._effects.change, found, done)
         if found is not None and found.owner != claim.owner:
             # Our time was over, and another attempt was told that it had not happened, or has found that it had. Its
             # record is what every attempt gets; without one, ours is as true.

@@ -338,6 +338,18 @@ class OpenBreakerBody(Body):
     )
 
 
+class FreeClaimBody(Body):
+    """Request to free the claim of a once-only effect."""
+
+    reason: Annotated[str, Plainly] = Field(
+        min_length=1, max_length=500, description="Reason, which is kept with the claim."
+    )
+    force: bool = Field(
+        False,
+        description="True to free a claim under which the effect has happened, or may have happened: the next call may do it again.",
+    )
+
+
 class ForkBody(Body):
     """Request to continue a saga in a new branch."""
 
