@@ -56,6 +56,7 @@ from baton.core.read.answers import (
     Time,
     UnderWay,
     Undoing,
+    UnreadableEntries,
     Version,
     View,
     WasUndone,
@@ -353,6 +354,10 @@ class Saga(View):
         "Failure handler that was started after the saga failed permanently. Null if none was started.",
     ]
     limits: Annotated[list[LimitUse], "Limits that apply to the saga, and their use."]
+    unreadable: Annotated[
+        UnreadableEntries | UnsetType,
+        "Entries of the log that cannot be read. The answer then describes the saga before them; only `status` is the last one that a worker stored.",
+    ] = UNSET
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> Saga:
