@@ -251,7 +251,10 @@ class Limit(View):
     then: Literal["terminate", "throttle", "summarise"]
 
 
-Limits = Annotated[dict[str, Limit], "Limits by name: fan_out, hops, bytes, wall_time_ms, cost_usd."]
+Limits = Annotated[
+    dict[str, Limit],
+    "Limits by name: fan_out, hops, bytes, wall_time_ms, cost_usd, tokens, retries, retry_time_ms.",
+]
 
 
 class WorkflowNode(OpenView):
