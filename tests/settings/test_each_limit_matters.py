@@ -71,8 +71,8 @@ def add_tools(registry: Registry) -> None:
 
     tried: list[str] = []
 
-    @tool("charge", undo="refund", registry=registry)
-    async def charge() -> None: ...
+    @tool("charge_card", undo="refund", registry=registry)
+    async def charge_card() -> None: ...
 
     @tool("refund", effect="once", registry=registry)
     async def refund() -> None:
@@ -261,7 +261,7 @@ async def days_that_a_booking_is_remembered(world: World) -> int:
 
 
 async def fate_of_a_rollback_ten_seconds_after_one_that_failed(world: World) -> str:
-    saga = await finished(world, "name: w\nnodes: {a: {tool: charge}}")
+    saga = await finished(world, "name: w\nnodes: {a: {tool: charge_card}}")
     wanted = CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True)
     for _ in range(2):
         await world.service().rollback(saga, wanted)
