@@ -60,7 +60,8 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcilerRole": {
         "ReconcilerLogGroup": LOG,
         "SagaTable/index/DueIndex": {"dynamodb:Query"},
-        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "SagaTable/index/StatusIndex": {"dynamodb:Query"},
+        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "WorkerFunction": {"lambda:InvokeFunction"},
         "WakeQueue": {"sqs:SendMessage"},
         "WakeDeadLetterQueue": COLLECT,

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
+from baton.core.limits import DAY_MS
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
-from baton.runtime.reconcile import RUNS, Reconciler, Sweep
+from baton.runtime.reconcile import LOOKED_AT, LOOKS_EVERY, RUNS, Reconciler, Sweep
 from tests.kit.virtual_time import VirtualClock
 
 P = ParamSpec("P")
@@ -316,3 +318,48 @@ async def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_on
     (last,) = shard.due(1, -1_000, tenant="globex")
     await shard.reconciler.sweep(0, 60_000)
     assert last in {message.saga for message in shard.invoker.drain()[0]}
+
+
+# ---- sagas that no index leads to
+
+
+@pytest.mark.parametrize(
+    ("change", "is_lost"),
+    [
+        ({"due_at": None}, True),
+        ({"due_at": 40 * DAY_MS}, True),
+        ({"owner": "w", "until": 40 * DAY_MS, "due_at": 40 * DAY_MS}, True),
+        ({"owner": "w", "until": 2 * DAY_MS, "due_at": None}, False),
+        ({"group": "done", "due_at": None}, False),
+        ({"due_at": 3_600_000}, False),
+    ],
+)
+async def test_a_saga_that_no_index_leads_to_is_found_in_the_lists(
+    change: dict[str, Any], is_lost: bool
+) -> None:
+    shard = Shard()
+    shard.due(60, 7_200_000, lane=SWEEP)
+    (lost,) = shard.due(1, 7_200_000)
+    now, ref = shard.clock.now(), SagaRef.parse(lost)
+    times = {name: value + now for name, value in change.items() if name in ("due_at", "until") and value}
+    shard.log._update(ref, lambda head: replace(head, **(change | times)))
+    shard.reconciler._lists["acme"] = 0, None
+    found = 0
+    for _ in range(12 * LOOKS_EVERY):
+        found += (await shard.reconciler.sweep(0, LEFT)).found
+        await asyncio.sleep(60)
+    head = shard.log.read_head(ref)
+    assert head is not None
+    assert found == is_lost
+    assert (lost in shard.woken()) == (is_lost or change.get("due_at") == 3_600_000)
+    assert not is_lost or head.until <= shard.clock.now()
+
+
+async def test_a_run_in_ten_looks_at_one_page_of_the_lists() -> None:
+    shard = Shard()
+    shard.due(60, 3_600_000, lane=SWEEP)
+    shard.reconciler._lists["acme"] = 0, None
+    for _ in range(LOOKS_EVERY):
+        await shard.reconciler.sweep(0, LEFT)
+        await asyncio.sleep(60)
+    assert (shard.order.count("listed"), shard.order.count("read_head")) == (1, LOOKED_AT)
