@@ -39,6 +39,7 @@ MAY: dict[str, dict[str, set[str]]] = {
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
             "sqs:ChangeMessageVisibility",
+            "sqs:SendMessage",
         },
         "WakeDeadLetterQueue": {"sqs:SendMessage"},
         "NoticesTopic": {"sns:Publish"},

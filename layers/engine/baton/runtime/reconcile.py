@@ -22,6 +22,7 @@ from baton.ports import (
     LANES,
     PARKED,
     TIMER,
+    WORK,
     Clock,
     Due,
     Invoker,
@@ -40,7 +41,7 @@ logger = logging.getLogger("baton.reconciler")
 PER_PAGE = 1_000
 PER_CALL = 10  # wakes of one invocation, messages of one request
 SIDE_BY_SIDE = 8  # calls of one lane: one that hangs must not stop the rest
-CALLS = 6 * SIDE_BY_SIDE  # of one invocation: four lanes wake, timers are sent ahead, and code may mend
+CALLS = 7 * SIDE_BY_SIDE  # of one invocation: four lanes wake, two are sent ahead, and code may mend
 RUNS = 32  # invocations that share the shards, since a state machine does no more than 40 things at once
 RESERVE_MS = (
     7_000  # from the beginning of the last call to the end of the run; a client gives up after six seconds
@@ -114,7 +115,8 @@ class Reconciler:
         self.lanes = LANES if deployment is not None else tuple(lane for lane in LANES if lane != PARKED)
 
     async def sweep(self, shard: int, left: int) -> Sweep:
-        """Wake all that is due now; time what a saga waits for and what falls due before the next run.
+        """Wake all that is due now; time what a saga waits for, and what falls due before the next run: among it
+        sagas at work, whose holders may have died.
         `left`: ms it has.
 
         A run takes each `RUNS`th shard from `shard` on, all of them side by side. A call that fails stops no
@@ -124,12 +126,14 @@ class Reconciler:
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
         run = _Run(range(shard, self._log.limits.due_shards, RUNS), now + left - RESERVE_MS)
-        *wakings, timed, mended = await asyncio.gather(
+        *wakings, timers, held, mended = await asyncio.gather(
             *(self._lane(run, lane, (0, now), self._wake) for lane in self.lanes),
             self._lane(run, TIMER, (now + 1, ahead), self._time),
+            self._lane(run, WORK, (now + 1, ahead), self._time),
             self._mend(run, now),
         )
         woken, found = sum(wakings), await self._look(run, now)
+        timed = timers + held
         sweep = Sweep(
             woken=woken, timed=timed, failed=len(run.failures), more=run.more, mended=mended, found=found
         )
