@@ -64,6 +64,7 @@ _SHARED = {
     "nodeName": "a name of a node",
     "rule": "rules, each with `if` and `then`",
     "countLimit": "a whole number, or `max` and `then`",
+    "retryLimit": "a whole number, or `max` and `then`",
     "bytesLimit": "a whole number, or `max` and `then`",
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",

@@ -24,6 +24,7 @@ TITLES = {
     "Callers": "Callers of the HTTP API",
     "SignIn": "The console",
     "Execution": "Execution",
+    "Retrying": "Retries",
     "LastResort": "What is done about failed steps",
     "Money": "What tools may spend",
     "Effects": "Effects that happen once",

@@ -225,7 +225,7 @@ def _explore(program: Program, found: Found, worked: Found) -> None:
 
 
 def _after(life: Life, state: State, entry: ev.Entry, event: ev.Event) -> State:
-    """A state after one event more of an entry. A fork is the only one in its entry."""
+    """A state after one event more of an entry. A fork is the last one in its entry."""
     if isinstance(event, ev.Forked):
         return fork_to(life.state, _at(life, event), entry, event)
     return apply(state, event)
@@ -287,7 +287,9 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
         return
     if state.lineage.branch == 0:
         for cut in (one for one in life.past.values() if one.undo.work is None):
-            yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
+            fork = ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON)
+            yield _entry(state, fork)
+            yield _entry(state, ev.WorkflowRecovered(reason="damaged", first=1, last=1), fork)
         if state.ended is not None and state.undo.is_left:
             back = ev.Forked(cut=state.version, branch=1, by="ann", at=state.last_at + SOON, undo=True)
             yield _entry(state, back)

@@ -14,7 +14,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import interrupt
 
-from baton.compat.langgraph import BatonChatModel, call_key, record_tool_call
+from baton.compat.langgraph import BatonChatModel, idempotency_key, record_tool_call
 from examples.refunds import bank
 
 INSTRUCTIONS = SystemMessage("Help with an order. Look it up first. Pay back what has arrived broken.")
@@ -31,7 +31,7 @@ async def refund(number: int, cents: int) -> str:
     """Pay money back for an order."""
     if not interrupt({"question": f"Pay back {cents / 100:.2f} USD for order {number}?"}):
         return "refused"
-    return bank.pay_back(number, cents, key=call_key())
+    return bank.pay_back(number, cents, key=idempotency_key())
 
 
 def make_graph(chat: BaseChatModel) -> Any:

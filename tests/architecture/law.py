@@ -66,6 +66,7 @@ CORE = (
     "log",
     "nodes",
     "decide",
+    "recovery",
     "read",
     "documents",
 )

@@ -41,6 +41,7 @@ LEFT = {
     "core/log/folding/open_folds.py": 9,
     "core/log/folding/workflow_limits.py": 1,
     "core/decide/context.py": 1,
+    "core/recovery.py": 1,
     "core/read/metrics.py": 1,  # a figure of the Lambda function, not of the kind
     "core/read/story.py": 2,
     "core/read/usage.py": 3,

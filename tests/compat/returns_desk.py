@@ -35,7 +35,10 @@ MESSAGE = {"message": "I want my money back."}
 WAY = [
     "triage[1]/model",
     "polite[1]/model",
-    *(f"triage[1]/{one}" for one in ("model#2", "find_order", "model#3", "approve", "refund", "model#4")),
+    *(
+        f"triage[1]/{one}"
+        for one in ("model#2", "find_order", "model#3", "approve_refund", "refund", "model#4")
+    ),
 ]
 REQUESTS = ["triage 0", "polite 0", "clerk 1", "clerk 2", "clerk 3"]
 
@@ -134,7 +137,7 @@ class Desk:
         book.append(told)
 
     def run(self, function: Callable[..., Any] | None = None, **options: Any) -> Result:
-        options = {"answers": {"approve": "approve"}, **options}
+        options = {"answers": {"approve_refund": "approve"}, **options}
         return run(function or self.support, MESSAGE, tools=self.registry, **options)
 
     def furnish(self, world: World) -> None:

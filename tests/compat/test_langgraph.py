@@ -27,8 +27,8 @@ from baton.compat.langgraph import (
     BatonChatModel,
     GraphQuestion,
     GraphTool,
-    call_key,
     graph_tool,
+    idempotency_key,
     once,
     record_tool_call,
     run_graph,
@@ -70,7 +70,7 @@ class Shop:
         async def find_order(number: int) -> str:
             """Find an order."""
             await pause(self.seconds)
-            self.found.append(call_key())
+            self.found.append(idempotency_key())
             return f"order {number}: a vase, 120 USD"
 
         @chain_tool
@@ -79,7 +79,7 @@ class Shop:
             if not interrupt({"question": f"Pay order {number} back?"}):
                 return "refused"
             await pause(self.seconds)
-            self.refunds.append(call_key())
+            self.refunds.append(idempotency_key())
             return f"order {number} is paid back"
 
         return [find_order, refund]

@@ -64,7 +64,7 @@ def test_each_request_and_each_call_is_an_operation(traces: list[Any]) -> None:
 
 def test_a_rejected_call_is_not_made_and_its_model_hears_why() -> None:
     desk = Desk()
-    result = desk.run(answers={"approve": {"action": "reject", "comment": "too much"}})
+    result = desk.run(answers={"approve_refund": {"action": "reject", "comment": "too much"}})
     assert (result.output, desk.refunds) == (["It is done.", "clerk"], [])
     assert "triage[1]/refund" not in result.way
 

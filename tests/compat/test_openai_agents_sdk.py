@@ -258,7 +258,7 @@ def test_an_agent_as_a_tool_has_operations_of_its_own(approves: bool) -> None:
         return (await Runner.run(boss, message)).final_output
 
     result = desk.run(ask, kills={"boss[1]/refund": "after"})
-    names = ("model", "model#2", *["approve"] * approves, "refund", "model#3", "model#4")
+    names = ("model", "model#2", *["approve_refund"] * approves, "refund", "model#3", "model#4")
     assert (result.output, result.way) == ("Settled.", [f"boss[1]/{one}" for one in names]), result
     assert set(desk.refunds) == {"refunded c3"}
 

@@ -10,6 +10,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.definitions import DynamoDefinitions
 from baton.adapters.dynamo.items import ATTRIBUTES, head_item, head_of, image_wake, names_in
 from baton.adapters.dynamo.log import DynamoLog
+from baton.core.log.codec import decode_entry
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import SagaRef, Wake
 from tests.contract.stores import SAGA, SHARDS, a_definition, a_head, a_release, an_entry
@@ -170,13 +171,15 @@ def test_a_head_that_cannot_be_read_is_a_corrupt_log(
 
 
 @pytest.mark.parametrize("item", [{}, {"d": {"S": "{}"}}, {"d": {"B": b"garbage"}}])
-def test_an_entry_that_cannot_be_read_is_a_corrupt_log(
+def test_an_entry_that_cannot_be_read_keeps_its_place_and_does_not_decode(
     table: Aws, log: DynamoLog, item: dict[str, Any]
 ) -> None:
     key = {"pk": {"S": PK}, "sk": {"S": "LOG#0000#0000000001"}}
     table.dynamodb.put_item(TableName="sagas", Item=key | item)
+    (record,) = log.read_tail(SAGA, 0, 0)
+    assert (record.branch, record.version) == (0, 1)
     with pytest.raises(CorruptLog):
-        log.read_tail(SAGA, 0, 0)
+        decode_entry(record.data)
 
 
 def test_a_definition_that_cannot_be_read_is_a_corrupt_log(table: Aws) -> None:

@@ -69,7 +69,7 @@ def test_a_saga_that_is_not_searched_for_the_pages_comes_to_nothing_new(document
 
 def test_only_a_fork_leads_out_of_an_end() -> None:
     ends = {"completed", "failed", "cancelled"}
-    assert {kind for kind, before in find_transitions() if before in ends} == {"forked"}
+    assert {kind for kind, before in find_transitions() if before in ends} == {"forked", "workflow_recovered"}
 
 
 def test_the_page_of_the_api_has_every_status_that_a_saga_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:

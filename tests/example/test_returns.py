@@ -38,7 +38,7 @@ def served(**options: Any) -> Result:
     return run(
         desk.serve,
         {"message": "I want the money for order 7 back"},
-        **{"answers": {"approve": "approve"}, **options},
+        **{"answers": {"approve_refund": "approve"}, **options},
     )
 
 

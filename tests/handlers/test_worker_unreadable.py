@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from baton.ports.log import unpack
 from tests.handlers.deployment import Deployment, Interference, Item, throttled
 from tests.handlers.pauses import Pauses
 from tests.handlers.sagas import ADA, ECHO, GRACE, PARTY, begin
@@ -25,9 +26,7 @@ OF_THE_LEASE = {"epoch", "due_at", "owner", "until", "nudge", "wake"}
 UNREADABLE = {
     "an unknown kind": (UNKNOWN_KIND, "UnknownEntry: ", "budget_reserved"),
     "a newer format": (NEWER_FORMAT, "UnknownEntry: ", "format 2"),
-    "no JSON": (b"{", "CorruptLog: ", "does not decode"),
-    "no text": (b"\x00\x01\x02", "CorruptLog: ", "neither JSON nor zlib"),
-    "a gap": (ENTRY | {"version": 7}, "CorruptLog: ", "cannot follow"),
+    "another place": (ENTRY | {"version": 7}, "CorruptLog: ", "cannot follow"),
     "fields missing": ({"format": 1, "version": 2}, "CorruptLog: ", "does not decode"),
 }
 
@@ -65,6 +64,22 @@ def test_a_saga_that_cannot_be_read_is_left_as_it_was_and_said_aloud(
     assert says in reason
     assert any(getattr(record, "saga", "") == str(ADA) for record in caplog.records)
     assert deployment.head(GRACE).status == "completed"
+
+
+@pytest.mark.parametrize("stored", [b"{", b"\x00\x01\x02"], ids=["no JSON", "no text"])
+def test_what_no_release_has_written_is_left_behind_in_a_new_branch(
+    stored: bytes, worker: Worker, deployment: Deployment
+) -> None:
+    begin(worker.engine, ADA, ECHO)
+    put(deployment, stored)
+    assert worker.wake(ADA) == []
+    assert deployment.dead_letters() == []
+    items = deployment.saga_items(ADA)
+    assert b"workflow_recovered" in unpack(items["LOG#0000#0000000003"]["d"]["B"])
+    assert items["LOG#0000#0000000003"]["wake"]["S"] == '{"v":3}'
+    assert items["LOG#0000#0000000002"]["d"]["B"] == stored, "nothing is deleted"
+    assert worker.wake(ADA) == []
+    assert deployment.head(ADA).status == "completed"
 
 
 def test_a_saga_that_cannot_be_read_is_not_tried_again_every_minute(

@@ -20,6 +20,7 @@ from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.codec import decode_entry, encode_entry
 from baton.core.log.events import Entry
+from baton.core.log.records import Child, Shown
 from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import questions_of
@@ -162,6 +163,35 @@ def _parked() -> Saga:
     saga.go(interrupted("b"))
     saga.go(interrupted("b"))
     saga.go(interrupted("b"))
+    return saga
+
+
+def _recovered() -> Saga:
+    """Entries 3 and 4 cannot be read: it goes on from 2. Behind the cut, a child began and a caller cancelled."""
+    saga = Saga(program(task("a"), wait("w", "a", signal="s"), child("c", "a"), task("b", "w", "c")))
+    saga.go(done("a", 1))
+    saga.go(done("a", 2))
+    saga.signal("s", None, "k1")
+    begun = Child(saga="s1.0.x", workflow="w", input=ev.Value())
+    reason = "an entry does not decode"
+    recovery = ev.WorkflowRecovered(
+        reason=reason,
+        first=3,
+        last=4,
+        signals=("s",),
+        children=(begun,),
+        spent=7,
+        shown={"b": Shown(to="user:ada")},
+    )
+    saga.put(recovery, ev.Forked(cut=2, branch=1, by="worker", at=saga.now, reason=reason), epoch=0)
+    saga.signal("s", None, "k1")
+    saga.go()
+    cancel = ev.CancelRequested(reason="enough", by="ada", at=saga.now, grace_ms=0)
+    again = ev.WorkflowRecovered(reason=reason, first=6, last=6, steps=("b",), cancel=cancel)
+    saga.put(again, ev.Forked(cut=5, branch=2, by="ada", at=saga.now, reason=reason), epoch=0)
+    end = ev.SagaEnded(status="cancelled")
+    last = ev.WorkflowRecovered(reason=reason, first=8, last=8, ended=end)
+    saga.put(last, ev.Forked(cut=saga.state.version, branch=3, by="ada", at=saga.now, key="k"), epoch=0)
     return saga
 
 
@@ -376,6 +406,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_UNITS,
     **OF_THINKING,
     "replanned": replanned,
+    "recovered": _recovered,
 }
 
 

@@ -19,6 +19,7 @@ from baton.core.decide import decide as deciding
 from baton.core.decide.parking import parking as parked_and_told
 from baton.core.log.events import Entry, NoticeDue, Parked, Revived
 from baton.core.log.folding import fold as folding
+from baton.core.log.folding.workflow_limits import RETRIED
 from baton.core.log.slots import slot_of
 from baton.core.log.state import State
 from baton.errors import NotFound, StoreUnavailable, Throttled
@@ -58,6 +59,21 @@ def release_ignores_the_nudge() -> Iterator[None]:
 
     real_release = MemoryLog.release
     with replaced(MemoryLog, "release", let_go):
+        yield
+
+
+@contextmanager
+def a_hand_over_forgets_the_retries() -> Iterator[None]:
+    """Limits row: the count of retries is the invocation's own, and begins anew in the next one."""
+    real = history.History.load
+
+    async def load(self: History, head: Head) -> Any:
+        found = await real(self, head)
+        kept = {scope: used for scope, used in self.state.used.items() if scope != RETRIED}
+        self.state = msgspec.structs.replace(self.state, used=kept)
+        return found
+
+    with replaced(History, "load", load):
         yield
 
 

@@ -226,6 +226,18 @@ nodes:
   haul: {tool: haul, key: "load of sand", with: {load: sand}}
 """
 
+RETRIED = """
+name: w
+limits: {retries: 5, retry_time: 1h}
+retry: {max_attempts: 9, backoff: fixed, base: 3s, on: tool_error}
+nodes:
+  a: {tool: refuse, catch: [{code: limit_retries, then: b}, {code: tool_error, then: d}]}
+  b: {value: limited}
+  c: {tool: refuse, catch: [{code: limit_retries, then: d}, {code: tool_error, then: d}]}
+  d: {value: refused}
+output: "${ctx.b.output?}"
+"""
+
 APPROVED = """
 name: approved
 nodes:

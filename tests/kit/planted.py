@@ -195,6 +195,7 @@ PLANTED: Mapping[str, Planted] = {
             CHILDREN,
             everywhere("cancelled-early", (STALL, FREEZE, LATE)),
         ),
+        Planted(bugs.a_hand_over_forgets_the_retries, RESULT, at_rest("retried")),
         Planted(bugs.any_claim_is_freed_without_force, DEEDS, at_rest("freed")),
         Planted(money_bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
         Planted(

@@ -23,6 +23,7 @@ from baton.core.limits import (
     Liveness,
     Money,
     People,
+    Retrying,
     SignalLimits,
     Stores,
     Tenants,
@@ -39,7 +40,7 @@ from tests.kit.world import USER, World
 from tests.settings import breakers, lifetimes, people
 
 SECTIONS = (
-    *(Execution, Failing, LastResort, Effects, Liveness, Lifetime),
+    *(Execution, Failing, Retrying, LastResort, Effects, Liveness, Lifetime),
     *(Values, SignalLimits, People, Tenants, Stores, Estimates, Money),
 )
 
@@ -215,6 +216,18 @@ async def invocations_of_a_step_that_is_tried_again(world: World) -> int:
     return int((await world.queries().show(saga))["invocations"])
 
 
+# ---- retries ---------------------------------------------------------------------------------------------------
+
+RETRIED = "name: w\non_failure: fail\nretry: {max_attempts: 5, backoff: fixed, base: 3s, on: tool_error}\nnodes: {a: {tool: refuse}}"
+
+
+async def attempts_of_a_step_that_fails(world: World) -> int:
+    saga = await finished(world, RETRIED)
+    await asyncio.sleep(60)
+    (failed,) = (event for event in world.events(saga) if isinstance(event, StepFailed))
+    return failed.attempt
+
+
 # ---- liveness --------------------------------------------------------------------------------------------------
 
 
@@ -368,6 +381,8 @@ CASES: dict[str, Case] = {
     "error_budget_percent": Case(breakers.failures_that_are_left, "10", "50", (-1, 3)),
     "saga_days": Case(lifetimes.days_until_a_saga_fails_that_gets_no_signal, 2, 10, (2, None)),
     "retention_days": Case(lifetimes.is_a_saga_there_a_year_later, 2, 10, (False, True)),
+    "saga_retries": Case(attempts_of_a_step_that_fails, 2, 0, (3, 5)),
+    "saga_retry_ms": Case(attempts_of_a_step_that_fails, 4_000, 0, (2, 5)),
     "effect_ttl_days": Case(days_that_a_booking_is_remembered, 400, 500, (400, 500)),
     "effect_retry_ms": Case(
         fate_of_a_rollback_ten_seconds_after_one_that_failed, 1_000, 60_000, ("suspended", "rolled_back")

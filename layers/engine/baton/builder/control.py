@@ -188,6 +188,11 @@ class Time(TypedDict):
     then: NotRequired[Literal["terminate"]]
 
 
+class RetryCount(TypedDict):
+    max: int
+    then: NotRequired[Literal["terminate"]]
+
+
 class Cost(TypedDict):
     max: float
     then: NotRequired[Literal["terminate", "throttle"]]
@@ -202,6 +207,8 @@ class Limits(TypedDict, total=False):
     bytes: int | Bytes
     cost_usd: float | Cost
     tokens: int | Count
+    retries: int | RetryCount
+    retry_time: Duration | Time
 
 
 class Guardrails(TypedDict, total=False):

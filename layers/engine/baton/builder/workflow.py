@@ -421,9 +421,9 @@ class Workflow(Roots):
         answers.
 
         `tools` are names, patterns and `@tool` functions. `operations` are those of APIs that `std.openapi`
-        may call. `requires_approval` names calls that a person approves first. `signal` names the signal with messages of the agent's user. `turns`, `calls`,
-        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
-        summarised.
+        may call. `requires_approval` names calls that a person approves first. `signal` names the signal with
+        messages of the agent's user. `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With
+        `summarise`, older messages that exceed a request are summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}

@@ -496,12 +496,8 @@ def _filtered(given: Callable[..., Any] | None, data: CallModelData[Any]) -> Any
 async def _answered(saga: WorkflowContext, result: agents.RunResult, ask: Mapping[str, Any]) -> Any:
     """Return the state of a run whose calls people have approved or rejected."""
     state = result.to_state()
-    usual = {"name": "approve", **ask}
     with _at(_of_run.get()):
-        asked = [
-            saga.ask(**{"title": f"{one.agent.name}: {one.name}", "details": _details(one), **usual})
-            for one in result.interruptions
-        ]
+        asked = [saga.ask(**{**_question(one), **ask}) for one in result.interruptions]
     for one, question in zip(result.interruptions, asked, strict=True):
         try:
             await question
@@ -514,11 +510,14 @@ async def _answered(saga: WorkflowContext, result: agents.RunResult, ask: Mappin
     return state
 
 
-def _details(item: Any) -> Any:
+def _question(item: Any) -> dict[str, Any]:
+    """Return the question about a call that needs an approval, as it is asked unless `ask` says otherwise."""
+    name = re.sub(r"\W", "_", f"approve_{item.name}")[:40]
     try:
-        return json.loads(item.arguments)
+        details = json.loads(item.arguments)
     except (TypeError, ValueError):
-        return item.arguments
+        details = item.arguments
+    return {"name": name, "title": f"{item.agent.name}: {item.name}", "details": details}
 
 
 class SagaSession:

@@ -54,6 +54,7 @@ from pydantic_ai.durable_exec import (
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_core import to_jsonable_python
 
+from baton.compat import CALL_KEY, idempotency_key
 from baton.core.effects.toolspec import PURE
 from baton.core.failures.codes import TOOL_DEFECT
 from baton.core.models.usage import Usage
@@ -75,19 +76,10 @@ Place = tuple[str, str, str, tuple[int, ...], str]
 Body = Callable[[], Awaitable[Any]]
 _bodies: dict[Place, Body] = {}
 """Code of the operations that functions in this process wait for, by their place."""
-_key: ContextVar[str] = ContextVar("pydantic_ai_key", default="")
 _OBJECT: Final = "baton:object"
 """Name of a model that a run got as an object, as of `agent.override`, for the code of its request."""
 _given: ContextVar[Model | None] = ContextVar("pydantic_ai_model", default=None)
 _path: ContextVar[TaskPath | None] = ContextVar("pydantic_ai_path", default=None)
-
-
-def idempotency_key() -> str:
-    """Return the key of the call that a tool of an agent makes: the same whenever the call is made again.
-
-    Empty outside of a saga.
-    """
-    return _key.get()
 
 
 # ---- operations
@@ -184,7 +176,7 @@ class _Operation(BoundDurableOperation[Any, Any, Any]):
 
     async def _unit(self, context: StepContext, name: str, params: Any, body: Body) -> Any:
         """Return the payload of a unit of a tool's journal, named by what is asked for, and within which."""
-        place = f"{self._agent[:40]}: {name} {_digest([_key.get(), _content(params)])[:12]}"
+        place = f"{self._agent[:40]}: {name} {_digest([CALL_KEY.get(), _content(params)])[:12]}"
         return await context.once(place, _keyed(body, context.key(place)))
 
 
@@ -228,11 +220,11 @@ def _called(agent: AbstractAgent[Any, Any]) -> Iterator[Any]:
 
 def _keyed(body: Body, key: str) -> Body:
     async def run() -> Any:
-        token = _key.set(key)
+        token = CALL_KEY.set(key)
         try:
             return await body()
         finally:
-            _key.reset(token)
+            CALL_KEY.reset(token)
 
     return run
 

@@ -47,6 +47,29 @@ class Failing:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Retrying:
+    """Limits of retries, for a saga whose document says nothing else."""
+
+    saga_retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Retries of all steps of a saga together, if its document has no `limits.retries`. 0: any number.",
+        ),
+    ] = 0
+    saga_retry_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=31_536_000_000,
+            description="Time of these retries together, pauses included, if its document has no `limits.retry_time`. 0: any "
+            "time.",
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LastResort:
     """Settings of a failed step after retries and alternatives."""
 
@@ -380,6 +403,7 @@ class Code:
 class Limits(
     Execution,
     Failing,
+    Retrying,
     LastResort,
     Effects,
     Money,

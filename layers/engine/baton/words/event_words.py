@@ -591,8 +591,25 @@ def _heartbeat(_: Event) -> EventSentence:
     return "the work elsewhere goes on", frozenset(["callback"])
 
 
+def _recovered(event: Event) -> EventSentence:
+    first, last = event.get("first"), event.get("last")
+    which = f"version {first}" if first == last else f"versions {first} to {last}"
+    parts = [f"{which} cannot be read ({one_line(str(event.get('reason')))}), and the saga goes on without"]
+    if steps := event.get("steps"):
+        parts.append(f"done behind it, and still done: {', '.join(steps)}")
+    if signals := event.get("signals"):
+        parts.append(f"to be sent again: {', '.join(signals)}")
+    if event.get("cancel"):
+        parts.append("the cancellation behind it holds")
+    if ended := event.get("ended"):
+        parts.append(f"it stays {ended.get('status')}")
+    known = ("first", "last", "reason", "steps", "signals", "children", "shown", "spent", "cancel", "ended")
+    return "; ".join(parts), frozenset(known)
+
+
 _WORDS: Mapping[str, Callable[[Event], EventSentence]] = {
     **WORDS,
+    "workflow_recovered": _recovered,
     "question_opened": _opened,
     "question_escalated": _escalated,
     "question_claimed": _claimed,

@@ -465,16 +465,16 @@ def record_item(ref: SagaRef, sk: str, record: Record, wake: Wake | None = None)
 
 
 def record_of(item: StoredItem) -> Record:
-    """Decode an entry or a snapshot. Raises `CorruptLog`."""
+    """Decode an entry or a snapshot. One that cannot be unpacked has the stored bytes, which do not decode:
+    its place is known, and so are the entries behind it.
+    """
+    _, branch, version = item["sk"]["S"].split("#")
+    stored = item.get("d", {}).get("B", b"")
     try:
-        _, branch, version = item["sk"]["S"].split("#")
-        data = unpack(item["d"]["B"])
-        return Record(int(branch), int(version), data, item_size(item), expires(item))
-    except (KeyError, ValueError, CorruptLog) as error:
-        unreadable = CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}")
-        place = item["sk"]["S"].rpartition("#")[2] if "sk" in item else ""
-        unreadable.version = int(place) if place.isdecimal() else 0
-        raise unreadable from error
+        data = unpack(stored)
+    except CorruptLog:
+        data = stored
+    return Record(int(branch), int(version), data, item_size(item), expires(item))
 
 
 def changing(changes: Mapping[str, Any]) -> tuple[str, Item]:

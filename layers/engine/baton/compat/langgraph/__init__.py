@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from baton.compat import idempotency_key
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import tool
 from baton.tools.functions.context import WorkflowContext
 
 if TYPE_CHECKING:
     from baton.compat.langgraph.run import BatonChatModel as BatonChatModel
-    from baton.compat.langgraph.run import call_key as call_key
     from baton.compat.langgraph.run import once as once
     from baton.compat.langgraph.run import record_tool_call as record_tool_call
     from baton.compat.langgraph.saver import BatonSaver as BatonSaver
@@ -32,16 +32,14 @@ __all__ = [
     "GraphResult",
     "GraphTool",
     "ask_person",
-    "call_key",
     "graph_tool",
+    "idempotency_key",
     "once",
     "record_tool_call",
     "run_graph",
 ]  # fmt: skip
 
-_LATER = {"BatonSaver": "saver"} | dict.fromkeys(
-    ("BatonChatModel", "call_key", "once", "record_tool_call"), "run"
-)
+_LATER = {"BatonSaver": "saver"} | dict.fromkeys(("BatonChatModel", "once", "record_tool_call"), "run")
 
 
 def __getattr__(name: str) -> Any:

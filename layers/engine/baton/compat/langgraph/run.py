@@ -30,6 +30,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 from pydantic_core import to_jsonable_python
 
+from baton.compat import CALL_KEY
 from baton.compat.langgraph.saver import STEP, BatonSaver, config_of
 from baton.core.models.usage import Usage
 from baton.ports import HoldRequest, StepContext, StepFailure
@@ -44,7 +45,6 @@ _LONGEST_LABEL: Final = 80
 _Change = Sequence[Any]
 
 _RUN: ContextVar[GraphRun | None] = ContextVar("graph_run", default=None)
-_KEY: ContextVar[str] = ContextVar("call_key", default="")
 
 
 class _Paused(Exception):
@@ -135,11 +135,11 @@ class GraphRun:
         self.units += 1
 
         async def acts() -> Any:
-            token = _KEY.set(self.context.key(name))
+            token = CALL_KEY.set(self.context.key(name))
             try:
                 return await act()
             finally:
-                _KEY.reset(token)
+                CALL_KEY.reset(token)
 
         return await self.context.once(name, acts)
 
@@ -405,14 +405,6 @@ def _label(what: str, *of: Any) -> str:
     )
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{f'{node}/{what}'[:_LONGEST_LABEL]} {step} {digest}"
-
-
-def call_key() -> str:
-    """Return the idempotency key of the call that a tool is run for: the same in every attempt.
-
-    Empty outside of a recorded call.
-    """
-    return _KEY.get()
 
 
 async def once(name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

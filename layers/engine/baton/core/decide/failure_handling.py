@@ -7,7 +7,7 @@ This file and the strategies are loaded with the first failure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from baton.core.decide.unknown_outcomes import (
     left_call_notice,
     link,
     looks_first,
+    may_have_acted,
 )
 from baton.core.expressions import ExpressionError, excess_of, iso
 from baton.core.failures import quoted
@@ -37,6 +38,7 @@ from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import FUNCTION, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import used_up
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
 from baton.core.log.records import Escalation, Failure
 from baton.core.log.slots import Slot, owner_of
@@ -150,6 +152,29 @@ def handle_failure(
     if strategy.parks:
         since, build = (now, context.program.build) if is_bug else (0, "")
         yield ev.Parked(code=strategy.parks, message=ask.message, node=place.node, at=since, build=build)
+
+
+def without_retry(
+    context: EvaluationContext, failing: Failing, events: Sequence[ev.Event]
+) -> tuple[Failing, list[ev.Event]] | None:
+    """Return the failing step and its reaction in place of `events`, if they are a retry that a limit of
+    retries does not allow; None if it may be tried again. Raises `LackingError`.
+
+    The step fails with the limit. An attempt that may have acted stays one. An inverse is in no limit.
+    """
+    chosen = next((event for event in events if isinstance(event, ev.StrategyChosen)), None)
+    program, place = context.program, Slot.parse(context.slot)
+    if chosen is None or chosen.strategy != RETRY or chosen.look or place.scope:
+        return None
+    pause, node = max(chosen.due_at - chosen.at, 0), program.nodes[place.node]
+    if (over := used_up(context.state, program.graph, node, program.limits, pause)) is None:
+        return None
+    (code, why), failure = over, failing.failure
+    acted = failing.acted or may_have_acted(program.node_at(context.state, context.slot), failure)
+    message = quoted(f"{why}; it failed with {failure.code}: {failure.message}", LONGEST_TOLD)
+    last = replace(failure, code=code, kind=PERMANENT, message=message, on_purpose=False)
+    failing = replace(failing, failure=last, acted=acted)
+    return failing, list(handle_failure(context, failing, chosen.at, above=RETRY))
 
 
 def _entry(
@@ -409,6 +434,9 @@ def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> Non
     )
     context = builder.context(at.slot)
     events = list(handle_failure(context, failing, builder.now))
+    if (last := without_retry(context, failing, events)) is not None:
+        failing, events = last
+        failure = failing.failure
     ran: dict[str, Any] = {
         **at.place.fields,
         "attempt": attempts,

@@ -345,6 +345,9 @@ def _failed(
     # A saga that ends anyway is not held up.
     is_over = state.is_over(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
+    if handling and (last := failure_handling.without_retry(context, failing, handling)) is not None:
+        failing, handling = last
+        failure, acted = failing.failure, failing.acted
     reverts = state.will_revert
     is_news = before.attempts == 0 or not before.failure.doubt
     if handling or (is_over and failure.doubt and reverts and node.is_reversible and is_news):

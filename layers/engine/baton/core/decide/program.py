@@ -74,6 +74,7 @@ def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
 
 
 NO_VALUE = Template(None, ())
+DEFAULTS = Limits()
 _NO_TAILS: frozenset[str] = frozenset()
 Policies = tuple[tuple[Policy, Template], ...]
 
@@ -85,7 +86,7 @@ class Program:
     skew_ms: the largest difference between the clocks of two processes. graphs: the named graphs of its
     document, if it is one of them itself.
     build: the identity of the deployed code; empty if unknown. timeout_ms: that of an attempt whose node
-    names none.
+    names none. limits: those of the deployment, for what the document leaves open.
     """
 
     def __init__(
@@ -97,12 +98,13 @@ class Program:
         graphs: Mapping[str, Graph] | None = None,
         build: str = "",
         timeout_ms: int = Limits().step_timeout_ms,
+        limits: Limits = DEFAULTS,
     ) -> None:
         self.graph = graph
         self.graphs = graph.graphs if graphs is None else graphs
         self.kinds = kinds
         self.most_hops, self.skew_ms, self.timeout_ms = most_hops, skew_ms, timeout_ms
-        self.build = build
+        self.build, self.limits = build, limits
         self.index = GraphIndex(graph)
         self.caps, self.counts = caps_of(graph), counts_of(graph)
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)

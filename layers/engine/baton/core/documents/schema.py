@@ -43,7 +43,7 @@ _ANYTHING = {"$ref": f"{_REF}JsonValue"}
 _IN_PLACE = {kind.model.__name__ for kind in NODE_TYPES if kind.model}
 _NAMES = {
     "NodeModel": "node", "GraphModel": "namedGraph", "CountModel": "countLimit", "TimeModel": "timeLimit",
-    "BytesModel": "bytesLimit", "CostModel": "costLimit", "CompensateModel": "compensation",
+    "BytesModel": "bytesLimit", "RetriesModel": "retryLimit", "CostModel": "costLimit", "CompensateModel": "compensation",
     "HandlerModel": "failureHandler", "CatchModel": "catchRule", "PolicyModel": "failoverPolicy",
     "MatchModel": "failoverMatch", "AttemptModel": "failoverAttempt", "WindowModel": "failoverWindow",
     "ActionModel": "failoverAction", "PriceModel": "modelPrice",

@@ -150,6 +150,8 @@ _ENGINE: dict[str, Code] = {
     "limit_bytes": Code(PERMANENT, "The outputs are larger than allowed together.", "Raise `limits.bytes`, or let outputs be summarised."),
     "limit_tokens": Code(PERMANENT, "Its models would use more tokens than allowed.", "Raise `limits.tokens`; or shorten the prompt, or lower `max_output`."),
     "limit_cost": Code(PERMANENT, "It cost more than allowed.", "Raise `limits.cost_usd`; see what the steps spent."),
+    "limit_retries": Code(PERMANENT, "Steps were tried again more often than allowed.", "See in the log why steps fail, or raise `limits.retries` or `SagaRetries`."),
+    "limit_retry_time": Code(PERMANENT, "Steps were tried again for longer than allowed.", "See in the log why steps fail, or raise `limits.retry_time` or `SagaRetryMs`."),
     # ---- money
     "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),
     "budget_user_day": Code(USER_RESOLVABLE, "The user's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),

@@ -19,9 +19,12 @@ from baton.core.log.records import (
     About,
     Ask,
     Blamed,
+    Child,
     Failure,
     Gives,
     Notice,
+    NoticeDue,
+    NoticesSent,
     Response,
     Root,
     Sent,
@@ -62,7 +65,11 @@ from baton.core.log.work import (
     AgentBegan,
     CallbackHeartbeat,
     CallbackOpened,
+    ChildClosed,
     ChildOpened,
+    ChildOverdue,
+    ChildrenAbandoned,
+    ChildReported,
     FunctionBegan,
     MapBegan,
     Opens,
@@ -154,6 +161,7 @@ __all__ = [
     "Value",
     "WaitClosed",
     "WaitOpened",
+    "WorkflowRecovered",
     "failed_with",
 ]
 
@@ -194,58 +202,6 @@ class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_o
     became = "passed"
     made = ("output",)
     ends: bool = False  # type: ignore[misc]  # of this kind each says itself, of the others none does
-
-
-class ChildOverdue(About, frozen=True, tag="child_overdue", omit_defaults=True, kw_only=True):
-    """The time of a child is over: its parent asks it to stop and to undo its effects, and waits for it.
-
-    `until`: the child's time has stood still, so its time is not over before this moment.
-    """
-
-    at: int
-    until: int = 0
-
-
-class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker writes this event, several in one entry.
-
-    `cost` is the child's total cost in micro-dollars. `undoable`: the child has effects that can be undone.
-    """
-
-    slot: str
-    child: str
-    status: str
-    output: Value = Value()
-    failure: Failure | None = None
-    cost: int = 0
-    undoable: bool = False
-
-    @property
-    def end(self) -> dict[str, Any]:
-        """The fields of the open work that say how the child has ended."""
-        end = {"status": self.status, "output": self.output, "failure": self.failure}
-        return {**end, "undoable": self.undoable}
-
-
-class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node of a child is done: the child reported success, or the child was cancelled by the
-    signal `by`. `prior` and `lasting` are as those of `StepSucceeded`.
-    """
-
-    child: str
-    by: str = ""
-    prior: int | None = None
-    lasting: bool = False
-
-
-class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children were asked to stop: a fork or a join left them behind, or their saga undoes its effects.
-
-    `undo`: the saga undoes its effects, and first waits for the report of what the children have undone.
-    """
-
-    children: tuple[str, ...]
-    undo: bool = False
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
@@ -434,6 +390,29 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     together: bool = False
 
 
+class WorkflowRecovered(Root, frozen=True, tag="workflow_recovered", omit_defaults=True, kw_only=True):
+    """Entries `first` to `last` cannot be read. The saga goes on in a new branch from version `cut`: the fork
+    of it is in the same entry.
+
+    What could be read of the entries after `cut` is named. `steps`: steps that had succeeded; their effects
+    stay done by their keys. `signals`: answers, callbacks and other signals, which must be sent again.
+    `children`: child sagas that were opened, which are asked to stop. `shown`: questions in the inbox.
+    `spent`: micro-dollars. `cancel`: a caller's request, which holds. `ended`: the end of the saga, which
+    stays ended.
+    """
+
+    reason: str
+    first: int
+    last: int
+    steps: tuple[str, ...] = ()
+    signals: tuple[str, ...] = ()
+    children: tuple[Child, ...] = ()
+    shown: dict[str, Shown] = {}  # noqa: RUF012
+    spent: int = 0
+    cancel: CancelRequested | None = None
+    ended: SagaEnded | None = None
+
+
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
     """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
 
@@ -581,24 +560,6 @@ class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=
     first: bool = False
 
 
-class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
-    """A notice to a person is due; the saga's worker tries to send it until `NoticesSent` confirms it."""
-
-    notice: Notice
-
-
-class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
-    """Notices were sent, except on the channels that gave them up.
-
-    `shown`: questions with new rows in the inbox; `withdrawn`: questions whose rows were removed.
-    """
-
-    keys: tuple[str, ...]
-    untold: tuple[UnsentNotice, ...] = ()
-    shown: dict[str, Shown] = {}  # noqa: RUF012  # each struct has its own
-    withdrawn: tuple[str, ...] = ()
-
-
 FORMAT = 1
 
 
@@ -670,6 +631,7 @@ Event = (
     | ChildUndone
     | StepStopped
     | Forked
+    | WorkflowRecovered
     | SagaEnded
 )
 

@@ -400,6 +400,24 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
         return None
 
 
+class NoticeDue(Root, frozen=True, tag="notice_due", omit_defaults=True, kw_only=True):
+    """A notice to a person is due; the saga's worker tries to send it until `NoticesSent` confirms it."""
+
+    notice: Notice
+
+
+class NoticesSent(Root, frozen=True, tag="notices_sent", omit_defaults=True, kw_only=True):
+    """Notices were sent, except on the channels that gave them up.
+
+    `shown`: questions with new rows in the inbox; `withdrawn`: questions whose rows were removed.
+    """
+
+    keys: tuple[str, ...]
+    untold: tuple[UnsentNotice, ...] = ()
+    shown: dict[str, Shown] = {}
+    withdrawn: tuple[str, ...] = ()
+
+
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     """Base class of the events about one slot.
 

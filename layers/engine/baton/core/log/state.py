@@ -153,6 +153,7 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     """Use of a saga or a node that its limits count.
 
     `last`: the time when a step of it last ended. `since`: the time when a fork restarted the saga's time.
+    `retries`: those of its steps. `retry_time`: the milliseconds of their pauses and repeated attempts.
     """
 
     hops: int = 0
@@ -161,6 +162,8 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int = 0
     since: int = 0
     tokens: int = 0
+    retries: int = 0
+    retry_time: int = 0
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

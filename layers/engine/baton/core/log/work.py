@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from baton.core.expressions import duration_text, iso
 from baton.core.log.functions import RunningFunction
-from baton.core.log.records import About, Ask, Child, Gives, Response, Root, Value, Work
+from baton.core.log.records import About, Ask, Child, Failure, Gives, Response, Root, Value, Work
 from baton.core.log.scopes import Agent, Map, Replanning
 from baton.core.models.usage import Usage
 
@@ -304,6 +304,58 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     def words(self) -> str:
         until = f", until {iso(self.until)} at most" if self.until else ""
         return f"the child saga `{self.child}`{until}"
+
+
+class ChildOverdue(About, frozen=True, tag="child_overdue", omit_defaults=True, kw_only=True):
+    """The time of a child is over: its parent asks it to stop and to undo its effects, and waits for it.
+
+    `until`: the child's time has stood still, so its time is not over before this moment.
+    """
+
+    at: int
+    until: int = 0
+
+
+class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
+    """A child ended; its parent's worker writes this event, several in one entry.
+
+    `cost` is the child's total cost in micro-dollars. `undoable`: the child has effects that can be undone.
+    """
+
+    slot: str
+    child: str
+    status: str
+    output: Value = Value()
+    failure: Failure | None = None
+    cost: int = 0
+    undoable: bool = False
+
+    @property
+    def end(self) -> dict[str, Any]:
+        """The fields of the open work that say how the child has ended."""
+        end = {"status": self.status, "output": self.output, "failure": self.failure}
+        return {**end, "undoable": self.undoable}
+
+
+class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
+    """The workflow node of a child is done: the child reported success, or the child was cancelled by the
+    signal `by`. `prior` and `lasting` are as those of `StepSucceeded`.
+    """
+
+    child: str
+    by: str = ""
+    prior: int | None = None
+    lasting: bool = False
+
+
+class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
+    """Children were asked to stop: a fork or a join left them behind, or their saga undoes its effects.
+
+    `undo`: the saga undoes its effects, and first waits for the report of what the children have undone.
+    """
+
+    children: tuple[str, ...]
+    undo: bool = False
 
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):

@@ -57,6 +57,16 @@ class OpenView(View, forbid_unknown_fields=False):
     """An object with these and further fields."""
 
 
+class UnreadableEntries(View):
+    """Entries of a saga's log that are missing or damaged. `POST /sagas/{id}/resume` continues the saga from
+    the last entry before them.
+    """
+
+    first: Version
+    last: Version
+    why: str
+
+
 class AttemptFailure(View):
     """Failure of an attempt, and its meaning."""
 

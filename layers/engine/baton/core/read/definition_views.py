@@ -99,7 +99,7 @@ STATES: Final = dict.fromkeys(
     )
 )
 """States of a node that has not ended."""
-UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
+UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd", "retry_time": "retry_time_ms"}
 
 
 def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:

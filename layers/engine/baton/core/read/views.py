@@ -17,7 +17,7 @@ from baton.core.failures.codes import advice_for, class_of
 from baton.core.failures.names import RETRYABLE
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
 from baton.core.log.events import NotUndone as LoggedNotUndone
-from baton.core.log.folding.workflow_limits import COUNTED
+from baton.core.log.folding.workflow_limits import COUNTED, OF_RETRIES, retried
 from baton.core.log.questions import (
     ERROR,
     audience,
@@ -56,6 +56,7 @@ from baton.core.read.answers import (
     Time,
     UnderWay,
     Undoing,
+    UnreadableEntries,
     Version,
     View,
     WasUndone,
@@ -353,6 +354,10 @@ class Saga(View):
         "Failure handler that was started after the saga failed permanently. Null if none was started.",
     ]
     limits: Annotated[list[LimitUse], "Limits that apply to the saga, and their use."]
+    unreadable: Annotated[
+        UnreadableEntries | UnsetType,
+        "Entries of the log that cannot be read. The answer then describes the saga before them; only `status` is the last one that a worker stored.",
+    ] = UNSET
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> Saga:
@@ -422,8 +427,8 @@ def _used(state: State, program: Program) -> list[LimitUse]:
     for scope, limits in program.caps.of.items() if program.caps is not None else ():
         for name, cap in limits.items():
             row = LimitUse(node=scope or None, limit=UNITS.get(name, name), **cap_view(name, cap))
-            if name in COUNTED:
-                used = getattr(state.used[scope], name)
+            if name in COUNTED or name in OF_RETRIES:
+                used = getattr(retried(state, scope) if name in OF_RETRIES else state.used[scope], name)
                 row.used = used / MICRO if name == "cost" else used
                 rows.append(row)
             elif name == "wall_time" and not scope:

@@ -21,7 +21,17 @@ from baton.core.expressions import nearest, with_hint
 from baton.core.log.codec import PERIOD
 from baton.core.log.events import Entry, Event, SignalReceived, Value
 from baton.core.log.state import LONGEST_ID, State, status_of
-from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, SignalsFull, TooLarge, UserError
+from baton.errors import (
+    CorruptLog,
+    InvalidInput,
+    MissingGraph,
+    NotAllowedNow,
+    NotFound,
+    Problem,
+    SignalsFull,
+    TooLarge,
+    UserError,
+)
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Deadline, Invocation
@@ -69,6 +79,9 @@ class Request:
     A caller sees its own tenant's sagas only.
     """
 
+    is_reader = False
+    """True: it gets the readable part of a damaged log."""
+
     def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
         # Unique even where a request id is repeated: entries are recognised as one's own by it.
         self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
@@ -77,9 +90,12 @@ class Request:
         self.parts = InvocationScope(engine, invocation, Deadline.without_reserve(invocation))
 
     async def open(self, saga: str) -> Opened:
-        """Load a saga with its program. Raises `NotFound`."""
+        """Load a saga with its program. Raises `NotFound`, and `NotAllowedNow` if its log is damaged."""
         head, history = await self.read(saga)
-        return Opened(head, history, await self.program_of(history))
+        try:
+            return Opened(head, history, await self.program_of(history))
+        except MissingGraph as error:
+            raise self._refusal(saga, error) from error
 
     async def program_of(self, history: History) -> Program:
         """Return the program that a saga runs."""
@@ -94,11 +110,22 @@ class Request:
         if head is None:
             raise NotFound(f"there is no saga `{saga}`")
         history = History(self.engine.log, self.engine.blobs, self.parts.call, ref)
-        await history.load(head)
+        try:
+            await history.load(head)
+        except CorruptLog as error:
+            if not (self.is_reader and history.state.version):
+                raise self._refusal(saga, error) from error
+            history.unread = await history.damage(head.folded)
         if history.state.version == 0:
             await self.parts.starter.put_entry_one(head)
             await history.catch_up()
         return head, history
+
+    def _refusal(self, saga: str, error: CorruptLog) -> Exception:
+        """Return the error for a saga that cannot be changed until it is repaired."""
+        if self.is_reader:
+            return error
+        return NotAllowedNow(f"{error}; `POST /sagas/{saga}/resume` diagnoses and repairs the saga")
 
     def ref_of(self, saga: str) -> SagaRef:
         """Return the reference of a saga of the caller's tenant. Raises `NotFound` for an invalid id."""

@@ -6,7 +6,8 @@ Reads a snapshot and the tail behind it, never more, so a resume costs the same 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
-from baton.core.log.events import Entry, Event, Forked, SagaEnded
+from baton.core.log.events import Entry, Event, Forked, SagaEnded, WorkflowRecovered
 from baton.core.log.folding.fold import closed, fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.state import Segment, State
@@ -25,11 +26,14 @@ from baton.ports.log import period_of
 from baton.runtime.invocation.context import StoreRetrier
 
 if TYPE_CHECKING:
+    from baton.core import recovery
     from baton.core.log import snapshots
 else:
+    recovery = OnDemand("baton.core.recovery")
     snapshots = OnDemand("baton.core.log.snapshots")
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
+LAST = 9_999_999_999  # no log has a version above it
 
 logger = logging.getLogger("baton.history")
 
@@ -42,6 +46,11 @@ class History:
     last append has found out. `unanswered`: an append whose outcome a fault has left unknown. `owes_death`:
     the log may lack the death of the worker that had the saga before.
     """
+
+    unread: recovery.Damage | None = None
+    """Damage before which a reader has stopped."""
+    _passed: Entry | None = None
+    """Entry in place of those that cannot be read, and that were passed."""
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
         self._log = log
@@ -74,17 +83,19 @@ class History:
         """Fold all entries. Return the entries that were read (not those before a snapshot)."""
         if head.snapshot:
             await self._from_snapshot(head.branch, head.snapshot)
-        return await self.catch_up()
+        return await self.catch_up(head.folded)
 
-    async def catch_up(self) -> Sequence[Entry]:
-        """Fold the entries that others have appended since. Return them; empty when there are none."""
+    async def catch_up(self, folded: int = 0) -> Sequence[Entry]:
+        """Fold the entries that others have appended since. Return them; empty when there are none.
+        Raises `CorruptLog` for a log that ends before `folded`, to which a worker has read it.
+        """
         news: list[Entry] = []
         while True:
             branch = self.state.lineage.branch
             records = await self._call(self._log.read_tail, self.ref, branch, self.state.version)
             news.extend([await self._fold(record) for record in records])
             if self.state.lineage.branch == branch:
-                return news
+                return news if self.state.version >= folded else await self._past_the_end(news, folded)
 
     async def append(
         self,
@@ -228,11 +239,112 @@ class History:
         self.snapshot = record.version
         self._past[record.version] = self.state
 
+    async def _past_the_end(self, news: Sequence[Entry], folded: int) -> Sequence[Entry]:
+        """Go on behind entries that are missing at the end, by their recovery. Raises `CorruptLog`."""
+        entry = await self._past_damage(folded)
+        if entry is None:
+            error = CorruptLog(f"{self.ref} ends at version {self.state.version}, and was read to {folded}")
+            error.version = self.state.version + 1
+            raise error
+        return [*news, entry, *await self.catch_up()]
+
+    async def damage(self, folded: int) -> recovery.Damage | None:
+        """Return what follows the state and cannot be read; None if the log ends there, at `folded` or later.
+
+        It reads all that is left, over all branches.
+        """
+        expected, tail, branch = self.state.version + 1, self.state.version, self.state.lineage.branch
+        first, last, why, is_certain, is_newer = 0, 0, "", True, False
+        later: list[Entry] = []
+        async for record in self._behind():
+            missing, entry, reason = record.version > expected, None, ""
+            try:
+                entry = decode_entry(record.data)
+            except Unreadable as error:
+                reason, is_newer = str(error), is_newer or not isinstance(error, CorruptLog)
+                is_certain = is_certain and not _is_json(record.data)
+            else:
+                later.append(entry)
+            if missing or entry is None:
+                first, last = first or expected, record.version if entry is None else record.version - 1
+                why = why or reason or "it is missing"
+            expected, tail, branch = record.version + 1, record.version, record.branch
+        if tail < folded:
+            first, last, tail = first or tail + 1, folded, folded
+            why = why or "it is missing, and a worker had read it"
+        if not first and later:  # they decode, and the fold refuses the first of them
+            first = last = self.state.version + 1
+            why, is_certain = await self._refusal(), False
+        if not first:
+            return None
+        return recovery.Damage(
+            first=first,
+            last=last,
+            branch=branch,
+            tail=tail,
+            why=why,
+            is_certain=is_certain,
+            is_newer=is_newer,
+            later=tuple(later),
+        )
+
+    async def _refusal(self) -> str:
+        try:
+            await self.catch_up()
+        except Unreadable as error:
+            return str(error)
+        return ""
+
+    async def _behind(self) -> AsyncIterator[Record]:
+        """Yield the stored entries behind the state, of its branch and those after it, a page at a time."""
+        after, branch = self.state.version, self.state.lineage.branch
+        is_last = False
+        while not is_last:
+            page = await self._call(self._log.read_tail, self.ref, branch, after, PAGE)
+            for record in page:
+                yield record
+                after = record.version
+            if len(page) < PAGE:  # the entry that leads on to the next branch may be what is missing
+                is_last, branch = not page and branch > self.state.lineage.branch, branch + 1
+
+    async def _past_damage(self, version: int) -> Entry | None:
+        """Take in the recovery behind an entry that cannot be read, or else a snapshot. Return an entry in
+        place of those that are passed; None if there is neither.
+        """
+        if self._passed is not None and version <= self.state.version:
+            return self._passed
+        branch = self.state.lineage.branch
+        async for one in self._behind():
+            branch = one.branch
+            for entry in readable((one,)):
+                if any(isinstance(event, WorkflowRecovered) for event in entry.events):
+                    self._passed = entry
+                    await self._take_in(entry, len(one.data))
+                    return entry
+        return await self._past_by_snapshot(branch)
+
+    async def _past_by_snapshot(self, last: int) -> Entry | None:
+        """Take in the newest snapshot behind the state that can be read, of branch `last` or one before."""
+        first, read = self.state.version, self._log.read_snapshot
+        for branch in range(last, -1, -1):
+            at_most = LAST
+            while (record := await self._call(read, self.ref, branch, at_most)) and record.version > first:
+                await self._from_snapshot(branch, record.version)
+                if (state := self.state).version > first:
+                    self._passed = Entry(
+                        version=state.version, branch=branch, at=state.last_at, invocation="", events=()
+                    )
+                    return self._passed
+                at_most = record.version - 1
+        return None
+
     async def _fold(self, record: Record) -> Entry:
         try:
             entry = decode_entry(record.data)
             await self._take_in(entry, len(record.data))
         except Unreadable as error:
+            if (recovery := await self._past_damage(record.version)) is not None:
+                return recovery
             if not error.version:  # else it is one before a fork
                 error.version, error.node = record.version, node_in(record.data)
             raise
@@ -263,8 +375,23 @@ async def records_of(
                 after = page[-1].version
 
 
+def _is_json(data: bytes) -> bool:
+    """Return true if some release may have written the bytes."""
+    try:
+        return isinstance(msgspec.json.decode(data), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
 def _version(state: State) -> int:
     return state.version
+
+
+def readable(page: Sequence[Record]) -> Iterator[Entry]:
+    """Yield the entries of a page that can be read."""
+    for record in page:
+        with suppress(Unreadable):
+            yield decode_entry(record.data)
 
 
 def is_own(there: Entry, mine: Entry) -> bool:

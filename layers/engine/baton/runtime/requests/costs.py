@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
+from baton.core.log.events import WorkflowRecovered
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
 from baton.core.read.costs import BillingSettings, Cost, CostPage, ModelCosts, cost_view
@@ -21,7 +22,7 @@ from baton.errors import NotFound, TooLarge, Unreadable, UserError
 from baton.ports import Clock, Listed, Log, Place, Record
 from baton.runtime.engine.request import SAGA_ID, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.log.history import ReadingTime, records_of
+from baton.runtime.log.history import ReadingTime, readable, records_of
 from baton.runtime.starting.start import body_hash
 
 _FORK = b'"forked"'  # the tag of its event
@@ -38,15 +39,20 @@ async def saga_cost(
     """
     head, state, program = opened.head, opened.history.state, opened.program
     time = ReadingTime(clock, call.deadline)
-    cuts = set()
+    cuts, lost = set[int](), set[int]()
     if state.lineage.branch:
         async for record in _records(log, call, opened, time):
             # Decoding takes far longer than looking, and forks are rare.
-            if _FORK in record.data and (fork := fork_of(decode_entry(record.data))) is not None:
-                cuts.add(fork.cut)
+            for entry in readable([record] if _FORK in record.data else ()):
+                if (fork := fork_of(entry)) is not None:
+                    cuts.add(fork.cut)
+                    if isinstance(entry.events[0], WorkflowRecovered):
+                        lost.update(range(fork.cut + 1, entry.version))
     models = ModelCosts()
     ledger = Ledger(program, deployment, cuts=cuts, claims=Claims.of(program.graph))
     async for record in _records(log, call, opened, time):
+        if record.version in lost:
+            continue
         entry = decode_entry(record.data)
         ledger.add(entry, record.data, record.size)
         models.add(entry)

@@ -23,7 +23,7 @@ from baton.core.log.labels import read_labels
 from baton.core.log.slots import Slot, slot_of
 from baton.core.log.state import LISTS, State, status_of
 from baton.core.on_demand import OnDemand
-from baton.core.read.answers import STEP, LargeValue, Time, Version, View
+from baton.core.read.answers import STEP, LargeValue, Time, UnreadableEntries, Version, View
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -47,7 +47,7 @@ from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.invocation.live import LiveText as WrittenText
-from baton.runtime.log.history import History, ReadingTime, records_of
+from baton.runtime.log.history import History, ReadingTime, readable, records_of
 from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
 from baton.runtime.requests.lists import (
@@ -82,8 +82,8 @@ async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened,
         return found
     async with aclosing(records_of(log, call, opened.head.ref, state.lineage.branch + 1, 0, PAGE)) as pages:
         async for page in pages:
-            for record in page:
-                for event in decode_entry(record.data).events:
+            for entry in readable(page):
+                for event in entry.events:
                     if (found := value_of(event, ref)) is not None:
                         return found
             if clock.now() >= call.deadline:
@@ -193,6 +193,7 @@ class Queries:
 
     def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
         self._request = Request(engine, caller, deadline)
+        self._request.is_reader = True
         self._engine = engine
         self._tenant = caller.tenant
         self._parts = self._request.parts
@@ -267,6 +268,11 @@ class Queries:
             view.input, view.large_input = None, LargeValue(ref=given.ref, size=given.size)
         view.workflow_version = await self._version_of(state)
         await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
+        if (damage := opened.history.unread) is not None:
+            view.status, view.unreadable = (
+                opened.head.status,
+                UnreadableEntries(damage.first, damage.last, damage.why),
+            )
         return view
 
     async def live(self, saga: str) -> LiveTexts:
@@ -394,23 +400,37 @@ class Queries:
     async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
         """Return a page of the log, in the order of versions, over all branches. `next` continues it.
 
-        It has at most `limit` entries, and no more than an answer has room for, but at least one.
+        It has at most `limit` entries, and no more than an answer has room for, but at least one. Entries
+        that are missing or cannot be read are named in `unreadable`.
         """
         if not 1 <= limit <= MAX_EVENTS or after < 0:
             raise UserError(f"limit is 1 to {MAX_EVENTS}, after is 0 or more")
-        opened = await self._request.open(saga)
-        branches, at_once = opened.history.state.lineage.branch + 1, min(limit + 1, EVENTS_AT_ONCE)
-        entries: list[dict[str, Any]] = []
-        room = MAX_SHOWN
+        head, history = await self._request.read(saga)
+        damage = history.unread
+        last = history.state.lineage.branch if damage is None else damage.branch
+        at_once = min(limit + 1, EVENTS_AT_ONCE)
+        entries, lost = list[dict[str, Any]](), list[UnreadableEntries]()
+        room, came_to = MAX_SHOWN, after
         log, call = self._engine.log, self._parts.call
-        async with aclosing(records_of(log, call, opened.head.ref, branches, after, at_once)) as pages:
+        async with aclosing(records_of(log, call, head.ref, last + 1, after, at_once)) as pages:
             async for page in pages:
-                for view in (entry_view(decode_entry(record.data)) for record in page):
+                for record in page:
+                    if record.version > came_to + 1:
+                        lost.append(UnreadableEntries(came_to + 1, record.version - 1, MISSING))
+                    try:
+                        view = entry_view(decode_entry(record.data))
+                    except CorruptLog as error:
+                        lost.append(UnreadableEntries(record.version, record.version, str(error)))
+                        came_to = record.version
+                        continue
                     room -= len(msgspec.json.encode(view))
                     if entries and (len(entries) == limit or room < 0):
-                        return {"entries": entries, "next": entries[-1]["version"]}
+                        return _page(entries, lost, entries[-1]["version"])
                     entries.append(view)
-        return {"entries": entries, "next": None}
+                    came_to = record.version
+        if damage is not None and damage.last > came_to:
+            lost.append(UnreadableEntries(came_to + 1, damage.last, MISSING))
+        return _page(entries, lost, None)
 
     async def sagas(
         self,
@@ -485,8 +505,8 @@ class Queries:
         branches = opened.history.state.lineage.branch + 1
         async with aclosing(records_of(log, call, opened.head.ref, branches, 0, PAGE)) as pages:
             async for page in pages:
-                for record in page:
-                    for event in decode_entry(record.data).events:
+                for entry in readable(page):
+                    for event in entry.events:
                         answers.add(event)
                 time.check("searched for answers", answers.state.version, page[-1].version)
         return answers.closed
@@ -532,6 +552,14 @@ class Queries:
             "node_types": schema.node_types(self._engine.kinds),
             "schema": schema.document_schema(self._engine.kinds),
         }
+
+
+MISSING = "it is missing"
+
+
+def _page(entries: list[dict[str, Any]], lost: list[UnreadableEntries], after: int | None) -> dict[str, Any]:
+    page: dict[str, Any] = {"entries": entries, "next": after}
+    return page | {"unreadable": lost} if lost else page
 
 
 def _named(opened: Opened) -> dict[str, Any]:

@@ -44,8 +44,11 @@ from baton.runtime.starting.catalog import Registered
 from baton.runtime.starting.start import StartRequest, body_hash, refuse_another_body
 
 if TYPE_CHECKING:
-    from baton.runtime.requests import callbacks, claims, events, forking, registering, schedules
+    from baton.runtime import recovery
+    from baton.runtime.requests import callbacks, claims, events, forking, lists, registering, schedules
 else:
+    recovery = OnDemand("baton.runtime.recovery")
+    lists = OnDemand("baton.runtime.requests.lists")
     callbacks = OnDemand("baton.runtime.requests.callbacks")
     claims = OnDemand("baton.runtime.requests.claims")
     events = OnDemand("baton.runtime.requests.events")
@@ -54,6 +57,7 @@ else:
     schedules = OnDemand("baton.runtime.requests.schedules")
 
 MAX_DOCUMENT = 1_048_576
+_ONLY_PARKED = "a saga is resumed if it is parked, or does not go on by itself"
 OUTCOMES = WAITING, TAKEN, ANSWERED, LOST, ENDED = "waiting", "taken", "answered", "lost", "ended"
 
 
@@ -263,24 +267,52 @@ class Service:
         return await give(self._request, self.incidents, saga, answer, key, check)
 
     async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
-        """Let a parked saga try again, with its tries counted anew.
+        """Repair a saga that does not go on by itself; let a parked one try again, with its tries counted
+        anew.
 
         `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money
-        may spend as much again.
+        may spend as much again. Raises `NotAllowedNow` for a saga that needs neither, or a person first.
         """
+        ref = self._request.ref_of(saga)
+        examined, repaired = await self._doctor.treat(ref, asked=True)
+        if left := examined.findings:
+            raise NotAllowedNow(f"{left[0].message}; {left[0].remedy}")
 
         def make(state: State, now: int) -> Event | None:
             if state.parked is None:
-                raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
+                if repaired:
+                    return None
+                raise NotAllowedNow(
+                    f"{_ONLY_PARKED}; this one is {status_of(state)}, and nothing is wrong with it"
+                )
             if 0 < budget <= state.money.spent:
                 spent = f"{dollars(state.money.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
             more = budget or renewed_budget(state, self._engine.ledger_cache.terms)
             return Resumed(by=self._caller.by, at=now, budget=more)
 
-        resumed = await self._append(await self._request.open(saga), make)
+        opened = await self._request.open(saga)
+        if repaired and opened.history.state.ended is not None:
+            return accepted_answer(opened, changed=True)
+        resumed = await self._append(opened, make)
         await self.incidents.resolve_all(saga)
-        return resumed
+        return {**resumed, "changed": resumed["changed"] or bool(repaired)}
+
+    @property
+    def _doctor(self) -> recovery.Doctor:
+        return recovery.Doctor(self._engine, self._parts, self._caller.by)
+
+    async def diagnosis(self, saga: str, *, repairs: bool) -> recovery.Diagnosis:
+        """Return what is wrong with a saga, after its repair if that is asked for. Raises `NotFound`."""
+        return await self._doctor.diagnosis(self._request.ref_of(saga), repairs=repairs)
+
+    async def diagnoses(self, *, repairs: bool, limit: int, cursor: str) -> recovery.DiagnosisPage:
+        """Return what is wrong with a page of the tenant's open sagas, as `diagnosis`."""
+        tenant = self._caller.tenant
+        listing = lists.Listing(tenant=tenant, status="open")
+        rows, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
+        found = await self._doctor.page([row.id for row in rows], tenant, repairs=repairs)
+        return recovery.DiagnosisPage(examined=len(rows), sagas=found, next=after)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Continue a saga from its state at version `cut` in a new branch; also one that has ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -252,14 +252,7 @@ class Catalog:
                 data = await self._io(self._blobs.get, tenant, f"cas://sha256/{whole}")
             except CorruptLog as error:
                 raise MissingGraph(f"its graph cannot be had: {error}") from error
-            program = self._programs[key] = program_of(
-                data,
-                self._limits.saga_hops,
-                self._limits.clock_skew_ms,
-                inner,
-                self._limits.step_timeout_ms,
-                self._limits.build,
-            )
+            program = self._programs[key] = program_of(data, self._limits, inner)
             if self._functions is not None and any(node.function for node in program.graph.nodes):
                 program = self._programs[key] = _completed(program, self._functions, self._limits.pins)
             if len(self._programs) > PROGRAMS_KEPT:
@@ -278,24 +271,30 @@ def _completed(program: Program, functions: WorkflowFunctions, pins: str) -> Pro
 
     `pins`: the build with which a saga stays that is one function.
     """
-    graph, its = functions.complete(program.graph), (program.graphs, program.build, program.timeout_ms)
+    graph = functions.complete(program.graph)
     if pins and len(graph.nodes) == 1 and (parts := graph.nodes[0].function) is not None:
         node = replace(graph.nodes[0], function=replace(parts, build=pins))
         graph = replace(graph, nodes=(node,))
     if graph is program.graph:
         return program
-    return Program(graph, program.kinds, program.most_hops, program.skew_ms, *its)
+    return _program(graph, program.graphs, program.limits)
 
 
-def program_of(
-    data: bytes,
-    most_hops: int,
-    skew_ms: int,
-    inner: str = "",
-    timeout_ms: int = Limits().step_timeout_ms,
-    build: str = "",
-) -> Program:
+def program_of(data: bytes, limits: Limits, inner: str = "") -> Program:
     """Return the program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
     whole = graph.graphs[inner] if inner else graph
-    return Program(whole, KINDS, most_hops, skew_ms, graph.graphs, build, timeout_ms)
+    return _program(whole, graph.graphs, limits)
+
+
+def _program(graph: Graph, graphs: Mapping[str, Graph], limits: Limits) -> Program:
+    return Program(
+        graph,
+        KINDS,
+        limits.saga_hops,
+        limits.clock_skew_ms,
+        graphs,
+        limits.build,
+        limits.step_timeout_ms,
+        limits,
+    )

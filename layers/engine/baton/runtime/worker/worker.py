@@ -25,8 +25,10 @@ from baton.runtime.log.lease import EXPIRED, HELD, PINNED, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
 if TYPE_CHECKING:
+    from baton.runtime import recovery
     from baton.runtime.requests import schedules
 else:
+    recovery = OnDemand("baton.runtime.recovery")
     schedules = OnDemand("baton.runtime.requests.schedules")
 
 logger = logging.getLogger("baton.worker")
@@ -164,12 +166,15 @@ class Worker:
             if self._is_of_a_deployment(error):
                 logger.warning("left to the newer version: %s", error, extra={"saga": message.saga})
                 return _Verdict.DONE
+            remedy = await self._repaired(scope, message)
+            if remedy is None:
+                return _Verdict.DONE
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
             cause = DeadMessageCause(
                 code=error.cause, version=error.version, node=error.node, attempts=receives
             )
-            return await self._bury(scope, body, f"{type(error).__name__}: {error}", cause)
+            return await self._bury(scope, body, f"{type(error).__name__}: {error}{remedy}", cause)
         except EngineFault as error:
             logger.warning(
                 "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
@@ -180,6 +185,24 @@ class Worker:
             return _Verdict.AGAIN
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
+
+    async def _repaired(self, scope: InvocationScope, message: Message) -> str | None:
+        """Repair a saga that cannot be read, as far as no person has to decide. Return None if it can be read
+        now, else what would set it right.
+        """
+        ref = SagaRef.parse(message.saga)
+        if ref.is_schedule:
+            return ""
+        try:
+            doctor = recovery.Doctor(self._engine, scope, "worker")
+            examined, treated = await doctor.treat(ref, asked=False)
+        except Exception:  # the fault before it is the one to be told of
+            logger.exception("no diagnosis", extra={"saga": message.saga})
+            return ""
+        left = [one for one in examined.findings if recovery.is_unread((one,))]
+        if treated and not left:
+            return None
+        return "".join(f"; {one.remedy}" for one in left)
 
     def _is_of_a_deployment(self, error: Unreadable) -> bool:
         """Return true if a newer version, which is being deployed, wrote an entry a short time ago. The saga

@@ -7,7 +7,18 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import UNSET, Meta, UnsetType
 
 from baton.core.log.events import Event
-from baton.core.read.answers import Amount, Count, Cursor, OpenView, Schema, Status, Time, Version, View
+from baton.core.read.answers import (
+    Amount,
+    Count,
+    Cursor,
+    OpenView,
+    Schema,
+    Status,
+    Time,
+    UnreadableEntries,
+    Version,
+    View,
+)
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 Condition = Annotated[dict[str, Any], "Compiled condition. `is` names its kind."]
@@ -136,6 +147,9 @@ class EventPage(View):
 
     entries: list[Entry]
     next: Annotated[int | None, "Value of `after` for the next page. Null on the last page."]
+    unreadable: Annotated[
+        list[UnreadableEntries] | UnsetType, "Entries among these that are missing or cannot be read."
+    ] = UNSET
 
 
 class PlannedStep(View):
@@ -237,7 +251,10 @@ class Limit(View):
     then: Literal["terminate", "throttle", "summarise"]
 
 
-Limits = Annotated[dict[str, Limit], "Limits by name: fan_out, hops, bytes, wall_time_ms, cost_usd."]
+Limits = Annotated[
+    dict[str, Limit],
+    "Limits by name: fan_out, hops, bytes, wall_time_ms, cost_usd, tokens, retries, retry_time_ms.",
+]
 
 
 class WorkflowNode(OpenView):

@@ -319,6 +319,8 @@ def _why(do: str, goes_with: str) -> Any:
 
 _TERMINATE, _THROTTLE, _SUMMARISE = "terminate", "throttle", "summarise"
 _THEN = "Action at the limit: the saga or node fails (`terminate`)"
+_FAILS = "beyond it the failed step is not tried again"
+_FAILED = "Action at the limit: the step that has failed is not tried again. There is no other."
 _SLOWED = "or what comes next waits its turn (`throttle`)"
 
 
@@ -363,6 +365,15 @@ class TimeModel(LimitModel):
     max: Annotated[Duration, Given] = Field(description="The longest time.", examples=["2h"])
     then: Annotated[str, one_of(_TERMINATE, why=lambda _: "time cannot be held up"), Given] = Field(
         default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE]
+    )
+
+
+class RetriesModel(LimitModel):
+    """The most retries (`max`), after which a failed step is not tried again."""
+
+    max: Annotated[int, between(1, MOST), Given] = Field(description="The most retries.", examples=[20])
+    then: Annotated[str, one_of(_TERMINATE, why=lambda _: _FAILS), Given] = Field(
+        default=_TERMINATE, description=_FAILED, examples=[_TERMINATE]
     )
 
 
@@ -412,6 +423,16 @@ class LimitsModel(Model):
         default=None,
         description="Tokens that models read and write.",
         examples=[20_000],
+    )
+    retries: Annotated[RetriesModel | None, Given] = Field(
+        default=None,
+        description="Number of retries of all steps together, those of items, operations and calls of an agent included.",
+        examples=[20],
+    )
+    retry_time: Annotated[TimeModel | None, Given] = Field(
+        default=None,
+        description="Time of these retries together: their pauses and the repeated attempts.",
+        examples=["30m"],
     )
 
 

@@ -22,7 +22,7 @@ from baton.core.log.folding.received import (
     with_correction,
     without_running,
 )
-from baton.core.log.folding.workflow_limits import pay, with_models
+from baton.core.log.folding.workflow_limits import pay, with_models, with_retry, with_retry_time
 from baton.core.log.questions import (
     APPROVE,
     EXPIRED,
@@ -81,8 +81,10 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         acted=e.acted,
         key=e.key,
     )
+    after = with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed)
     return replace(
-        with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
+        after,
+        used=with_retry_time(after.used, e.node, e.ended_at - e.started_at) if e.attempt > 1 else after.used,
         failing={**state.failing, slot: failing},
         held=without(state.held, (slot,)),
         recovery=replace(
@@ -127,6 +129,8 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         builds = (*(one for one in failing.builds if one != e.build), e.build)[-BUILDS_REMEMBERED:]
         failing = replace(failing, builds=builds, incident=e.code)
     after = replace(state, failing={**state.failing, slot: failing})
+    if registry.of(e.strategy).repeats and not (e.look or Slot.parse(slot).scope):
+        after = replace(after, used=with_retry(state.used, e.node, max(e.due_at - e.at, 0)))
     return after if e.ask is None else received.with_question_row(after, e.ask)
 
 

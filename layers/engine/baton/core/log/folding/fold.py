@@ -399,6 +399,11 @@ def _forked(state: State, e: ev.Forked) -> State:
     raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
 
 
+def _recovered(state: State, _: ev.WorkflowRecovered) -> State:
+    """Leave the state as it is: the fork in the same entry says where the saga goes on."""
+    return state
+
+
 def _ended(state: State, e: ev.SagaEnded) -> State:
     if state.undo.work is not None:
         state = after_undoing(state)
@@ -458,6 +463,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.Parked: fold_parked,
         ev.Resumed: fold_resumed,
         ev.Forked: _forked,
+        ev.WorkflowRecovered: _recovered,
         ev.SagaEnded: _ended,
         **undo_folds.TABLE,
     },

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import asked_anew, resolve_incidents
 from baton.core.log.folding.received import cancelling_signal, completions_of
-from baton.core.log.folding.whole_folds import with_time
+from baton.core.log.folding.whole_folds import fold_cancelled, with_time
 from baton.core.log.folding.workflow_limits import cut_back
-from baton.core.log.state import FORK_KEY, Lineage, Segment, State
+from baton.core.log.state import FORK_KEY, Lineage, Segment, State, clear_open_work
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
@@ -33,8 +33,11 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     asked again, whatever their answers were.
     A child that is open on both sides goes on; any other open child is left behind, to be cancelled, and
     opened anew if the cut needs it. The same holds for work elsewhere; its completions are kept, because it
-    reports nothing twice.
+    reports nothing twice. A recovery needs no state before its entry, because entries between cannot be read.
     """
+    first = entry.events[0]
+    if isinstance(first, ev.WorkflowRecovered):
+        return _recovered(at_cut, entry, first, fork)
     if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
         raise CorruptLog(
             f"fork {entry.branch}/{entry.version} cannot follow {before.lineage.branch}/{before.version}"
@@ -96,6 +99,33 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         ),
     )
     return asked_anew(without_whole_saga_stops(forked), fork.at)
+
+
+def _recovered(at_cut: State, entry: ev.Entry, recovery: ev.WorkflowRecovered, fork: ev.Forked) -> State:
+    """Return the state at the cut as it was, in a new branch behind the entries that cannot be read.
+
+    Nothing starts afresh: what stopped the saga, or parked it, still does. Notices of questions that are open
+    at the cut are sent again, because the inbox may not show them any more.
+    """
+    open_ones = {child.saga for child in at_cut.children.values()}
+    children = (one for one in recovery.children if one.saga not in open_ones)
+    forks = {FORK_KEY + fork.key: str(fork.cut)} if fork.key else {}
+    state = replace(
+        at_cut,
+        version=entry.version,
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(at_cut)),
+        last_at=entry.at,
+        money=replace(at_cut.money, spent=at_cut.money.spent + recovery.spent),
+        keys={**at_cut.keys, **forks},
+        outbox=replace(at_cut.outbox, rows={**recovery.shown, **at_cut.outbox.rows}),
+        orphaned_children=(*at_cut.orphaned_children, *children),
+    )
+    if recovery.ended is not None:
+        ended = {"ended": recovery.ended, "result": None, "orphaned_children": ()}
+        return replace(state, **clear_open_work(state), **ended)
+    if recovery.cancel is not None:
+        state = fold_cancelled(state, recovery.cancel)
+    return asked_anew(state, fork.at)
 
 
 def without_whole_saga_stops(at_cut: State) -> State:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.graph.graph import Cap, Graph, Node, hash_of
-from baton.core.limits import DAY_MS
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.scopes import Agent
@@ -27,6 +27,11 @@ SAGA = ""
 LOOPING = "#hops"  # no node's name
 """The limit owner that counts only the nodes that have run in a saga with loops."""
 COUNTED = ("hops", "bytes", "cost", "tokens")
+RETRIED = "#retries"  # no node's name
+"""The owner that counts the retries of a saga; it is there from the first one on."""
+RETRIES, RETRY_TIME = "retries", "retry_time"
+OF_RETRIES = (RETRIES, RETRY_TIME)
+"""The limits that are checked before a retry."""
 ASKED = ("cost", "tokens")
 """The limits of a node that are checked at each of its requests to a model."""
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
@@ -110,8 +115,9 @@ def counts_of(graph: Graph) -> tuple[str, ...]:
     """Return the owners of limits for which the state has to count: nodes by name, the saga as an
     empty text.
     """
-    found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(COUNTED))
-    if not graph.limits.keys() <= {"fan_out"}:
+    counted = (*COUNTED, *OF_RETRIES)
+    found = tuple(node.name for node in graph.nodes if not node.limits.keys().isdisjoint(counted))
+    if not graph.limits.keys() <= {"fan_out", *OF_RETRIES}:
         found = (SAGA, *found)
     return (*found, LOOPING) if any(node.loops for node in graph.nodes) else found
 
@@ -143,6 +149,8 @@ def too_old(state: State, now: int) -> ev.Failure | None:
 
 def count_node(used: dict[str, Used], event: ev.Settles, *, is_run: bool) -> dict[str, Used]:
     """Return the use with a settled node, which ran unless it was skipped."""
+    if isinstance(event, ev.StepSucceeded | ev.StepFailed) and event.attempt > 1:
+        used = with_retry_time(used, event.node, event.ended_at - event.started_at)
     if not is_run:
         return used
     looped = used.get(LOOPING)
@@ -163,6 +171,47 @@ def count_node(used: dict[str, Used], event: ev.Settles, *, is_run: bool) -> dic
         if (known := used.get(scope)) is not None
     }
     return {**used, **news}
+
+
+def with_retry(used: dict[str, Used], node: str, pause_ms: int) -> dict[str, Used]:
+    """Return the use with a retry of a step of a node, which begins after a pause."""
+    retried = {
+        scope: replace(known, retries=known.retries + 1)
+        for scope in (RETRIED, node)
+        if (known := used.get(scope, _NONE if scope == RETRIED else None)) is not None
+    }
+    return with_retry_time({**used, **retried}, node, pause_ms)
+
+
+def with_retry_time(used: dict[str, Used], node: str, ms: int) -> dict[str, Used]:
+    """Return the use with the time of a retry; the same if none has been counted."""
+    if RETRIED not in used:
+        return used
+    scopes = (scope for scope in (RETRIED, node) if scope in used)
+    return used | {scope: replace(used[scope], retry_time=used[scope].retry_time + ms) for scope in scopes}
+
+
+def retried(state: State, scope: str) -> Used:
+    """Return the use of retries of the saga (`SAGA`), or of a node."""
+    return state.used.get(scope or RETRIED, _NONE)
+
+
+def used_up(state: State, graph: Graph, node: Node, limits: Limits, pause_ms: int) -> tuple[str, str] | None:
+    """Return the limit that does not allow a further retry after a pause of a step of the node, and its
+    excess in words; None if all do. A saga whose graph has no such limit has the deployment's.
+    """
+    of_deployment = ((limits.saga_retries, "SagaRetries"), (limits.saga_retry_ms, "SagaRetryMs"))
+    for name, (most, setting) in zip(OF_RETRIES, of_deployment, strict=True):
+        _, shown = _SHOWN[name]
+        for scope, cap in ((node.name, node.limits.get(name)), (SAGA, graph.limits.get(name))):
+            used = retried(state, scope)
+            found = used.retries + 1 if name == RETRIES else used.retry_time + pause_ms
+            by = f"`limits.{name}` of {f'node `{scope}`' if scope else 'the saga'}"
+            if cap is None and not scope and most:
+                cap, by = Cap(most=most), f"`{setting}` of the deployment"
+            if cap is not None and found > cap.most:
+                return f"limit_{name}", f"{by} is {shown(cap.most)}, and that is used up"
+    return None
 
 
 def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
@@ -229,6 +278,8 @@ _SHOWN: dict[str, tuple[str, Callable[[int], str]]] = {
     "wall_time": ("wall_time", lambda ms: f"{ms / 1_000:g} s"),
     "bytes": ("bytes", "{:,} bytes".format),
     "tokens": ("tokens", "{:,} tokens".format),
+    RETRIES: (RETRIES, "{:,}".format),
+    RETRY_TIME: (RETRY_TIME, lambda ms: f"{ms / 1_000:g} s"),
     "cost": ("cost_usd", lambda micro: f"{dollars(micro)} dollars"),
 }
 

@@ -1,0 +1,334 @@
+"""What the doctor finds in a saga that its writers never leave so, and how each state is set right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from baton.core import recovery as core
+from baton.core.log import events as ev
+from baton.core.log.codec import decode_entry
+from baton.errors import CorruptLog, NotAllowedNow
+from baton.runtime.recovery import Diagnosis
+from tests.kit.corpus import start
+from tests.kit.sentences import Says
+from tests.kit.tampering import (
+    head_of,
+    lose,
+    lose_graph,
+    rewrite_head,
+    spoil,
+    spoil_snapshots,
+)
+from tests.kit.world import World
+
+TRIP = """
+name: trip
+nodes:
+  flight: {tool: rent, with: {stall: a}}
+  hotel: {tool: rent, with: {stall: b}, after: flight}
+  car: {tool: rent, with: {stall: c}, after: hotel}
+  yes: {wait: {signal: go}, after: car}
+  mail: {tool: work, with: {n: 1}, after: yes}
+output: '${ctx.mail.output}'
+"""
+DAY_MS = 86_400_000
+
+
+async def waiting(**options: Any) -> tuple[World, str]:
+    """A trip that has paid three times and waits for a signal."""
+    world = World.start(**options)
+    saga = await start(world, TRIP, {}, "trip")
+    await asyncio.sleep(20)
+    assert (head_of(world, saga).status, len(world.entries(saga))) == ("waiting", 4)
+    return world, saga
+
+
+async def diagnosed(world: World, saga: str) -> Diagnosis:
+    return await world.service().diagnosis(saga, repairs=False)
+
+
+def codes(found: Diagnosis) -> list[str]:
+    return [one.code for one in found.findings]
+
+
+async def finishes(world: World, saga: str) -> None:
+    """The saga goes on by itself to where it waits, and to its end once the signal comes."""
+    await asyncio.sleep(90)
+    assert head_of(world, saga).status == "waiting"
+    await world.service().signal(saga, "go", {}, "k")
+    await world.settle()
+    assert head_of(world, saga).status == "completed"
+    assert sorted(world.books.happened) == sorted(set(world.books.happened))
+    assert len(world.books.happened) == 3, "what was done before stays done"
+    assert codes(await diagnosed(world, saga)) == []
+
+
+def far(world: World) -> int:
+    return world.process("clock").clock.now() + 40 * DAY_MS
+
+
+HEADS: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
+    "no due place": (core.NOT_DUE, lambda _: {"due_at": None}),
+    "due in forty days": (core.DUE_TOO_LATE, lambda world: {"due_at": far(world)}),
+    "A1: says that it asks, and nothing is asked": (core.STALE, lambda _: {"status": "suspended"}),
+    "A2: says that it works, and it waits": (core.STALE, lambda _: {"status": "running", "group": "open"}),
+    "A3: says that it is completed, and it waits": (
+        core.STALE,
+        lambda _: {"status": "completed", "group": "done"},
+    ),
+    "listed in another group": (core.STALE, lambda _: {"group": "open"}),
+    "D2: names another branch": (core.STALE, lambda _: {"branch": 3}),
+    "a lease for forty days": (
+        core.LEASE_TOO_LONG,
+        lambda world: {"owner": "w", "until": far(world), "due_at": far(world)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HEADS)
+async def test_a_stale_head_is_found_and_set_right_in_place(case: str) -> None:
+    code, change = HEADS[case]
+    world, saga = await waiting()
+    before = world.entries(saga)
+    rewrite_head(world, saga, **change(world))
+    assert codes(await diagnosed(world, saga)) == [code]
+    answer = await world.service().resume(saga)
+    assert answer["changed"]
+    assert codes(await diagnosed(world, saga)) == []
+    await asyncio.sleep(90)
+    deaths = world.entries(saga)[len(before) :]
+    assert [type(event) for entry in deaths for event in entry.events] == (
+        [ev.Revived] if code == core.LEASE_TOO_LONG else []
+    )
+    head = head_of(world, saga)
+    assert (head.status, head.group, head.branch, head.owner) == ("waiting", "waiting", 0, "")
+    await finishes(world, saga)
+
+
+@pytest.mark.parametrize("hurt", [spoil, lose], ids=["damaged", "missing"])
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_a_saga_with_a_damaged_entry_goes_on_in_a_new_branch_and_repeats_no_effect(
+    hurt: Callable[..., None], version: int
+) -> None:
+    world, saga = await waiting()
+    hurt(world, saga, version)
+    (finding,) = (await diagnosed(world, saga)).findings
+    assert (finding.code, finding.repairable) == (core.UNREADABLE, True)
+    await world.service().resume(saga)
+    (entry,) = [one for one in read(world, saga) if isinstance(one.events[0], ev.WorkflowRecovered)]
+    recovered, forked = entry.events
+    assert isinstance(recovered, ev.WorkflowRecovered)
+    assert isinstance(forked, ev.Forked)
+    assert (recovered.first, recovered.last, forked.cut, forked.branch) == (version, version, version - 1, 1)
+    assert (entry.version, entry.branch, forked.by) == (5, 0, "ann")
+    slots = ["flight", "hotel", "car"]
+    assert list(recovered.steps) == slots[version - 1 :]
+    await finishes(world, saga)
+
+
+def read(world: World, saga: str) -> list[ev.Entry]:
+    """The entries of a saga that can be read."""
+    found = []
+    for (ref, _), entries in world.log._entries.items():
+        for record in entries.values() if ref.id == saga else ():
+            try:
+                found.append(decode_entry(record.data))
+            except CorruptLog:
+                continue
+    return sorted(found, key=lambda entry: entry.version)
+
+
+async def test_a_worker_that_meets_a_damaged_entry_repairs_the_saga_without_being_asked() -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3)
+    rewrite_head(world, saga, due_at=1, lane="work")
+    await asyncio.sleep(90)
+    assert world.dead_letters.count() == 0
+    assert any(isinstance(entry.events[0], ev.WorkflowRecovered) for entry in read(world, saga))
+    await finishes(world, saga)
+
+
+async def test_the_log_and_no_snapshot_leads_past_the_damage() -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3)
+    await world.service().resume(saga)
+    await asyncio.sleep(90)
+    spoil_snapshots(world, saga)
+    rewrite_head(world, saga, snapshot=0)
+    await finishes(world, saga)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["branch"], "unreadable" in view) == ("completed", 1, False)
+    page = await world.queries().events(saga, 0, 100)
+    assert [(one["first"], one["last"]) for one in page["unreadable"]] == [(3, 3)]
+    assert (await world.queries().cost(saga))["steps"] > 0
+
+
+async def test_the_readable_part_of_a_damaged_log_is_shown() -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["version"]) == ("waiting", 2)
+    assert (view["unreadable"]["first"], view["unreadable"]["last"]) == (3, 3)
+    page = await world.queries().events(saga, 0, 100)
+    assert [entry["version"] for entry in page["entries"]] == [1, 2, 4]
+    for read_it in (world.queries().steps, world.queries().way):
+        assert await read_it(saga, 0, 50)
+    service = world.service()
+    asks = (service.cancel(saga, "", 0), service.fork(saga, 1, ""), service.signal(saga, "go", {}, "k"))
+    for ask in asks:
+        with pytest.raises(NotAllowedNow, match="/resume"):
+            await ask
+
+
+async def test_a_graph_that_is_gone_is_compiled_again_from_its_document() -> None:
+    world, saga = await waiting()
+    data = lose_graph(world, saga)
+    found = await diagnosed(world, saga)
+    assert (codes(found), found.findings[0].repairable) == ([core.GRAPH_LOST], True)
+    with pytest.raises(NotAllowedNow):
+        await world.service().cancel(saga, "", 0)
+    await world.service().resume(saga)
+    assert data in world.blobs.stored.values()
+    await finishes(world, saga)
+
+
+async def test_a_worker_that_misses_a_graph_stores_it_again() -> None:
+    world, saga = await waiting()
+    lose_graph(world, saga)
+    await asyncio.sleep(1)
+    rewrite_head(world, saga, due_at=1, lane="work")
+    await asyncio.sleep(90)
+    assert world.dead_letters.count() == 0
+    await finishes(world, saga)
+
+
+@pytest.mark.parametrize("lost", ["document", "version", "tools"])
+async def test_a_graph_whose_document_is_no_help_is_left_to_a_person_in_words(lost: str, says: Says) -> None:
+    world, saga = await waiting()
+    lose_graph(world, saga)
+    definition = next(iter(world.store.definitions.versions("acme", "trip", 1)))
+    if lost == "document":
+        del world.blobs.stored["acme", definition.document]
+    elif lost == "version":
+        world.store.definitions._versions.clear()
+    else:
+        world.blobs.stored["acme", definition.document] = TRIP.replace("stall: c", "stall: d").encode()
+        world.tools = {name: one for name, one in world.tools.items() if name != "rent"}
+    (finding,) = (await diagnosed(world, saga)).findings
+    assert (finding.code, finding.repairable) == (core.GRAPH_LOST, False)
+    with says.raised(NotAllowedNow):
+        await world.service().resume(saga)
+
+
+async def test_nothing_stable_is_left_to_a_person_and_to_a_dead_letter(says: Says) -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 1)
+    spoil_snapshots(world, saga)
+    found = await diagnosed(world, saga)
+    assert (codes(found), found.findings[0].repairable, found.version) == ([core.NOTHING_STABLE], False, 0)
+    with says.raised(NotAllowedNow):
+        await world.service().resume(saga)
+    rewrite_head(world, saga, due_at=1, lane="work")
+    await asyncio.sleep(90)
+    assert world.dead_letters.count() == 1
+
+
+async def test_entries_of_a_newer_release_are_never_left_behind(says: Says) -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3, b'{"format":2,"version":3,"events":[]}')
+    (finding,) = (await diagnosed(world, saga)).findings
+    assert (finding.code, finding.repairable) == (core.NEWER_RELEASE, False)
+    with says.raised(NotAllowedNow):
+        await world.service().resume(saga)
+
+
+async def test_an_entry_that_some_release_may_have_written_is_left_behind_only_if_a_person_asks() -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3, b'{"format":1,"version":3,"at":1,"invocation":"i","events":7}')
+    rewrite_head(world, saga, due_at=1, lane="work")
+    await asyncio.sleep(90)
+    assert world.dead_letters.count() == 1
+    assert not any(isinstance(entry.events[0], ev.WorkflowRecovered) for entry in read(world, saga))
+    await world.service().resume(saga)
+    await finishes(world, saga)
+
+
+async def test_a_healthy_saga_is_not_touched_and_the_caller_hears_why(says: Says) -> None:
+    world, saga = await waiting()
+    before = head_of(world, saga), len(world.plan.writes)
+    with says.raised(NotAllowedNow):
+        await world.service().resume(saga)
+    assert (head_of(world, saga), len(world.plan.writes)) == before
+
+
+async def test_a_cancel_behind_the_damage_holds() -> None:
+    world, saga = await waiting()
+    world.reconciler_on = world.stream_on = False
+    await world.service().cancel(saga, "not wanted", 0)
+    spoil(world, saga, 3)
+    world.stream_on = True
+    await world.service().resume(saga)
+    await world.settle()
+    assert head_of(world, saga).status == "cancelled"
+
+
+async def test_an_ended_saga_stays_ended_and_can_be_forked_again() -> None:
+    world, saga = await waiting()
+    await world.service().signal(saga, "go", {}, "k")
+    await world.settle()
+    result = (await world.queries().show(saga))["result"]
+    spoil(world, saga, 4)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["version"]) == ("completed", 3)
+    with pytest.raises(NotAllowedNow):
+        await world.service().fork(saga, 2, "")
+    await world.service().resume(saga)
+    await asyncio.sleep(120)
+    view = await world.queries().show(saga)
+    assert (view["status"], view["result"], head_of(world, saga).due_at) == ("completed", result, None)
+    await world.service().fork(saga, 2, "")
+    await finishes(world, saga)
+
+
+async def test_entries_lost_at_the_end_are_noticed_by_their_head() -> None:
+    world, saga = await waiting()
+    lose(world, saga, 4)
+    assert codes(await diagnosed(world, saga)) == [core.UNREADABLE]
+    await world.service().resume(saga)
+    await finishes(world, saga)
+
+
+async def test_two_doctors_at_once_make_one_recovery() -> None:
+    world, saga = await waiting()
+    spoil(world, saga, 3)
+    await asyncio.gather(*(world.service().diagnosis(saga, repairs=True) for _ in range(5)))
+    recoveries = [one for one in read(world, saga) if isinstance(one.events[0], ev.WorkflowRecovered)]
+    assert len(recoveries) == 1
+    await finishes(world, saga)
+
+
+async def test_what_a_worker_does_meanwhile_is_no_finding() -> None:
+    world = World.start()
+    saga = await start(world, TRIP, {}, "trip")
+    for _ in range(300):
+        await asyncio.sleep(0.05)
+        assert codes(await diagnosed(world, saga)) == []
+
+
+async def test_a_fork_behind_the_damage_decides_where_the_saga_goes_on() -> None:
+    world, saga = await waiting()
+    await world.service().fork(saga, 2, "again")
+    await asyncio.sleep(30)
+    spoil(world, saga, 4)
+    spoil_snapshots(world, saga)
+    (finding,) = (await diagnosed(world, saga)).findings
+    assert finding.code == core.UNREADABLE
+    await world.service().resume(saga)
+    (entry,) = [one for one in read(world, saga) if isinstance(one.events[0], ev.WorkflowRecovered)]
+    assert isinstance(entry.events[1], ev.Forked)
+    assert (entry.branch, entry.events[1].cut, entry.events[1].branch) == (1, 2, 2)
+    await finishes(world, saga)
