@@ -217,7 +217,9 @@ def test_a_fork_arms_the_head_and_goes_on() -> None:
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
     next_turn(saga)
     saga.go(msgspec.structs.replace(done("n1"), started_at=saga.now), after_ms=46_000)
-    assert writes(saga, 2) == end + (2 + 1) + TAKE + 1 + 1 + 2, "the saga was and is in the list of what is done"
+    assert writes(saga, 2) == end + (2 + 1) + TAKE + 1 + 1 + 2, (
+        "the saga was and is in the list of what is done"
+    )
 
 
 def test_an_end_within_the_time_of_a_fork_leaves_the_saga_due_for_one_more_look() -> None:
