@@ -15,6 +15,7 @@ import click
 from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
 from baton.cli.deployment.operations import (
+    aliases,
     breakers,
     budget,
     claims,
@@ -54,7 +55,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, claims, breakers, error_budget, users, dlq),
+    "Incidents": (incidents, acknowledge, resolve, claims, aliases, breakers, error_budget, users, dlq),
     "Shell": (completion,),
 }
 
