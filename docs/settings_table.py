@@ -26,6 +26,7 @@ TITLES = {
     "Execution": "Execution",
     "Retrying": "Retries",
     "LastResort": "What is done about failed steps",
+    "Agents": "Calls of agents",
     "Money": "What tools may spend",
     "Effects": "Effects that happen once",
     "Liveness": "Liveness",

@@ -358,7 +358,11 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
         for name, value in usual.items()
     } | {
         name: value
-        for name, value in {"on_failure": "fail", "function_code": "pinned"}.items()
+        for name, value in {
+            "on_failure": "fail",
+            "function_code": "pinned",
+            "alias_approval": "setting",
+        }.items()
         if name in usual
     }
     changed = {variable_of(name): str(value) for name, value in values.items()}

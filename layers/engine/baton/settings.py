@@ -19,6 +19,7 @@ from msgspec import Meta
 from baton.core.deployment import Channels, ModelEndpoints, Outside, SignIn
 from baton.core.effects import toolspec
 from baton.core.limits import (
+    Agents,
     Code,
     Effects,
     Estimates,
@@ -181,6 +182,7 @@ class WorkerSettings(
     Liveness,
     People,
     FunctionCode,
+    Agents,
     Code,
     Settings,
 ):
