@@ -26,7 +26,6 @@ ENTRIES = ("core/nodes", "core/documents/nodes", "core/failures/strategies", "ad
 # Shorter files with a reason.
 SHORT = {
     "adapters/aws_signer.py": "the command line loads botocore with it, and only for AuthMode iam",
-    "adapters/clock.py": "the only file that may read the wall clock",
     "adapters/discreet.py": "every process loads it first, before anything can be logged",
     "adapters/ses_mailer.py": "a port's adapter with a client of its own",
     "core/read/day_costs.py": "the command line loads it without a library",

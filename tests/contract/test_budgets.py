@@ -351,9 +351,9 @@ def test_a_mark_that_was_taken_up_again_is_not_tidied_away(
     class Late(DynamoBudgets):
         """Another takes a mark up between the look at the item and the tidying."""
 
-        def _free(self, account: Account, item: Any, now: int) -> bool:
+        def _free(self, account: Account, item: Any, now: int, dead: str = "") -> bool:
             raced.append(budgets.move(ADA, ReservationChange("d3", MARK, again), NOW))
-            return super()._free(account, item, now)
+            return super()._free(account, item, now, dead)
 
     for n in range(20):
         budgets.move(ADA, ReservationChange(f"d{n}", None, MARK), NOW)

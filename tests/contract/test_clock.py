@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -38,6 +41,21 @@ def test_a_pulse_looks_from_a_thread_of_its_own_until_it_is_stopped() -> None:
     thread.join(30)
     assert (ended, thread.is_alive(), thread.daemon) == ([True] * 3, False, True)
     assert thread is not threading.current_thread()
+
+
+@pytest.mark.parametrize(
+    ("then", "status"),
+    [
+        ("while True: pass", -signal.SIGALRM),
+        ("threading.Lock().acquire() and asyncio.run(asyncio.to_thread(signal.pause))", -signal.SIGALRM),
+        ("dog.set(60_000)", 0),
+        ("dog.set(None); assert signal.getitimer(signal.ITIMER_REAL)[0] == 0", 0),
+        ("signal.signal(signal.SIGALRM, signal.SIG_IGN); SystemWatchdog(); signal.pause()", -signal.SIGALRM),
+    ],
+)
+def test_a_watchdog_ends_its_process_whatever_it_does_unless_it_is_set_anew(then: str, status: int) -> None:
+    code = f"import asyncio, signal, threading\nfrom baton.adapters.clock import SystemWatchdog\ndog = SystemWatchdog()\ndog.set(50)\n{then}"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == status
 
 
 @pytest.mark.parametrize("bits", [8, 128, 256])

@@ -105,6 +105,14 @@ def test_taking_removes_the_wake_and_returns_it(stores: Stores) -> None:
     assert head_of(stores).wake is None
 
 
+def test_a_take_that_arrives_after_its_lease_was_renewed_is_refused(stores: Stores) -> None:
+    """It would end the lease before its holder thinks that it ends."""
+    taken(stores)
+    assert stores.log.renew(SAGA, "me", 1, UNTIL + 5)
+    assert stores.log.take(SAGA, "me", UNTIL, 0, DUE) is None
+    assert head_of(stores).until == UNTIL + 5
+
+
 def test_a_nudge_survives_a_take_that_arrives_twice(stores: Stores) -> None:
     """It came after the load that followed the first of the two."""
     taken(stores)
@@ -154,6 +162,36 @@ def test_a_take_that_left_the_due_time_and_is_repeated_finds_itself(stores: Stor
     held = head_of(stores)
     assert stores.log.take(SAGA, "me", UNTIL, 0, DUE, True) == held
     assert head_of(stores) == held
+
+
+# -- renewal
+
+
+def test_a_renewal_moves_the_end_and_nothing_else(stores: Stores) -> None:
+    taken(stores)
+    held = head_of(stores)
+    assert stores.log.renew(SAGA, "me", 1, UNTIL + 5)
+    assert head_of(stores) == msgspec.structs.replace(held, until=UNTIL + 5)
+    assert stores.log.renew(SAGA, "me", 1, UNTIL + 5), "repeated, it finds itself"
+
+
+def test_a_renewal_that_arrives_late_never_brings_the_end_nearer(stores: Stores) -> None:
+    taken(stores)
+    assert stores.log.renew(SAGA, "me", 1, UNTIL + 9)
+    assert not stores.log.renew(SAGA, "me", 1, UNTIL + 5)
+    assert head_of(stores).until == UNTIL + 9
+
+
+def test_a_renewal_is_refused_after_any_other_take_and_after_the_release(stores: Stores) -> None:
+    taken(stores)
+    stores.log.take(SAGA, "me", UNTIL + 1, 1, DUE)
+    assert not stores.log.renew(SAGA, "me", 1, UNTIL + 5)
+    stores.log.take(SAGA, "you", UNTIL + 1, 2, DUE)
+    assert not stores.log.renew(SAGA, "me", 2, UNTIL + 5)
+    stores.log.release(SAGA, "you", 3, a_release())
+    before = head_of(stores)
+    assert not stores.log.renew(SAGA, "you", 3, UNTIL + 5)
+    assert head_of(stores) == before
 
 
 # -- postpone

@@ -17,7 +17,7 @@ from baton.core.effects.keys import key_of
 from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
-from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Tenure, Threads
 from baton.runtime.steps.effects import EffectClaims, EffectResult
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
@@ -79,7 +79,11 @@ class Desk:
         entropy, stores = SeededEntropy(number), self._stores
         call = StoreRetrier(self._threads, clock, entropy, LIMITS, deadline)
         me = Invocation(saga, clock.now(), deadline)
-        once = EffectClaims(InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call))
+        once = EffectClaims(
+            InvocationContext(
+                me, stores.store, stores.blobs, clock, entropy, LIMITS, call, Tenure.of(me, clock, LIMITS)
+            )
+        )
         act = partial(self._performer.perform, "std.notify", letter, context)
         return await once.run(self._spec, "tell#0", context, act)
 

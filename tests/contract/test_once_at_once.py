@@ -10,7 +10,7 @@ from baton.core.effects.keys import Key
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import StepContext
-from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Tenure, Threads
 from baton.runtime.steps.effects import EffectClaims
 from tests.contract.stores import StillClock, Stores
 from tests.kit.virtual_time import SeededEntropy
@@ -49,7 +49,9 @@ def test_of_fifty_sagas_that_do_the_same_at_once_one_acts_and_all_have_its_resul
             stores = concurrent_stores
             me = Invocation(saga, clock.now(), clock.now() + 60_000)
             once = EffectClaims(
-                InvocationContext(me, stores.store, stores.blobs, clock, entropy, LIMITS, call)
+                InvocationContext(
+                    me, stores.store, stores.blobs, clock, entropy, LIMITS, call, Tenure.of(me, clock, LIMITS)
+                )
             )
             context = StepContext(
                 saga=saga,

@@ -19,6 +19,7 @@ from tests.kit.table import create_table
 WRITES: dict[str, tuple[str, Callable[[DynamoLog], Any]]] = {
     "create_head": ("PutItem", lambda log: log.create_head(a_head())),
     "take": ("UpdateItem", lambda log: log.take(SAGA, "me", 90_000, 0, 93_000)),
+    "renew": ("UpdateItem", lambda log: log.renew(SAGA, "me", 1, 90_000)),
     "nudge": ("UpdateItem", lambda log: log.leave_wake(SAGA, "me", 1, 4)),
     "release": ("UpdateItem", lambda log: log.release(SAGA, "me", 1, a_release())),
     "arm": ("UpdateItem", lambda log: log.arm(a_head(), 95_000)),

@@ -61,11 +61,18 @@ class ToyLog:
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
     ) -> Head | None:
         def may(head: Head) -> bool:
-            is_seen = head.epoch == epoch or (head.owner, head.epoch) == (owner, epoch + 1)
+            is_again = (head.owner, head.epoch) == (owner, epoch + 1) and head.until <= until
+            is_seen = head.epoch == epoch or is_again
             return is_seen and (not stays or (head.due_at is not None and head.due_at <= due_at))
 
         due: dict[str, Any] = {} if stays else {"due_at": due_at, "lane": WORK}
         return self._change(ref, may, owner=owner, until=until, epoch=epoch + 1, wake=None, **due)
+
+    def renew(self, ref: SagaRef, owner: str, epoch: int, until: int) -> bool:
+        def may(head: Head) -> bool:
+            return (head.owner, head.epoch) == (owner, epoch) and head.until <= until
+
+        return self._change(ref, may, until=until) is not None
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         def may(head: Head) -> bool:

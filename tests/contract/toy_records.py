@@ -45,9 +45,9 @@ class _Money(Struct):
         is_open = (not one.is_freed for one in self.held_by.values())
         return Sums(self.spent, held, sum(is_open), self.drawn, self.told, self.rule)
 
-    def free(self, now: int) -> None:
+    def free(self, now: int, dead: str = "") -> None:
         for holder, one in self.held_by.items():
-            if one.until <= now:
+            if one.until <= now or holder == dead:
                 self.spent += 0 if one.is_freed else sum(one.billed.values())
                 self.held_by[holder] = one.freed()
 
@@ -95,10 +95,10 @@ class ToyBudgets:
                 user.drawn, user.told = drawn, seen.spent
             return Drawn(is_done, self._write(account, user), self._write(account.of_tenant, tenant))
 
-    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
+    def expire(self, account: Account, now: int, holder: str = "", *, is_dead: bool = False) -> BudgetAnswer:
         with self._kept.alone():
             money = self._read(account)
-            money.free(now)
+            money.free(now, holder if is_dead else "")
             return BudgetAnswer(True, self._write(account, money), money.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.snapshots import encode_state
 from baton.core.read.costs import stored_bytes, units
-from baton.core.read.usage import Claims, Ledger
+from baton.core.read.usage import Claims, DueRow, Ledger
 from tests.core.build import Saga, chain, child, done, failed, program, task, wait
 from tests.core.spending import (
     AROUND,
@@ -55,6 +56,17 @@ def test_a_saga_of_one_invocation_costs_its_entries_and_eleven_units_less_one_en
     saga = Saga(chain(3))
     run(saga, "n0", "n1", "n2")
     assert writes(saga, 1) == START + TAKE + 3 + FINISH
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "lasted_s", "renewals"),
+    [(60, 22, 0), (60, 59, 1), (30, 29, 0), (900, 22, 0), (900, 23, 1), (900, 899, 39)],
+)
+def test_a_lease_that_is_held_for_long_costs_its_renewals(
+    timeout_s: int, lasted_s: int, renewals: int
+) -> None:
+    row = DueRow(limits=Limits(worker_timeout_s=timeout_s))
+    assert row.renewals(lasted_s * 1_000) == renewals
 
 
 def test_a_saga_that_no_worker_took_yet_costs_its_start() -> None:
@@ -204,8 +216,10 @@ def test_a_fork_arms_the_head_and_goes_on() -> None:
     saga.now += 1_000_000
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
     next_turn(saga)
-    saga.go(msgspec.structs.replace(done("n1"), started_at=saga.now), after_ms=61_000)
-    assert writes(saga, 2) == end + (2 + 1) + TAKE + 1 + 2, "the saga was and is in the list of what is done"
+    saga.go(msgspec.structs.replace(done("n1"), started_at=saga.now), after_ms=46_000)
+    assert writes(saga, 2) == end + (2 + 1) + TAKE + 1 + 1 + 2, (
+        "the saga was and is in the list of what is done"
+    )
 
 
 def test_an_end_within_the_time_of_a_fork_leaves_the_saga_due_for_one_more_look() -> None:

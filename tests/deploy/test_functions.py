@@ -66,6 +66,7 @@ def test_no_figure_is_written_into_the_template_where_a_parameter_could_say_it(n
 @pytest.mark.parametrize(
     ("function", "variable", "parameter", "value"),
     [
+        ("worker", "BATON_LEASE_MS", "LeaseMs", "30000"),
         ("worker", "BATON_LEASE_GRACE_MS", "LeaseGraceMs", "2500"),
         ("worker", "BATON_CLOCK_SKEW_MS", "ClockSkewMs", "4000"),
         ("worker", "BATON_YIELD_RESERVE_MS", "YieldReserveMs", "1234"),

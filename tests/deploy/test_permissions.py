@@ -39,6 +39,7 @@ MAY: dict[str, dict[str, set[str]]] = {
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
             "sqs:ChangeMessageVisibility",
+            "sqs:SendMessage",
         },
         "WakeDeadLetterQueue": {"sqs:SendMessage"},
         "NoticesTopic": {"sns:Publish"},
@@ -60,7 +61,8 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcilerRole": {
         "ReconcilerLogGroup": LOG,
         "SagaTable/index/DueIndex": {"dynamodb:Query"},
-        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "SagaTable/index/StatusIndex": {"dynamodb:Query"},
+        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "WorkerFunction": {"lambda:InvokeFunction"},
         "WakeQueue": {"sqs:SendMessage"},
         "WakeDeadLetterQueue": COLLECT,

@@ -78,6 +78,8 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     spent(meter)
     log.leave_wake(SAGA, "i2", 2, 3)
     cost["nudge"] = spent(meter)
+    log.renew(SAGA, "i2", 2, 195_000)
+    cost["renewal"] = spent(meter)
     inbox = DynamoInbox(meter.client, TABLE)
     inbox.leave([Report(SAGA, 3, "course", f"{SAGA.id}.0.course")], 1_790_000_000_000)
     inbox.announce(SAGA)

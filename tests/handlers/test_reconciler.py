@@ -100,7 +100,15 @@ def test_what_is_due_is_woken_by_invoking_the_worker_directly(
     due(deployment, saga_in(shard, 2), None)
     due(deployment, saga_in(shard + 1), reconciler.now - 1)
     answer = reconciler.send(payload("reconciler", "shard"))
-    assert answer == {"shard": shard, "woken": 1, "timed": 0, "failed": 0, "more": False, "mended": 0}
+    assert answer == {
+        "shard": shard,
+        "woken": 1,
+        "timed": 0,
+        "failed": 0,
+        "more": False,
+        "mended": 0,
+        "found": 0,
+    }
     (request,) = reconciler.invoked
     assert (request["FunctionName"], request["InvocationType"]) == ("baton-worker", "Event")
     assert json.loads(request["Payload"]) == {"wakes": [{"saga": str(late)}]}
@@ -165,7 +173,7 @@ def test_a_queue_that_refuses_keeps_nothing_that_is_overdue_from_being_woken(
         reconciler.queue.answering("SendMessageBatch", lambda _: throttled()),
     ):
         answer = reconciler.send({"shard": 0})
-    assert answer == {"shard": 0, "woken": 1, "timed": 0, "failed": 1, "more": False, "mended": 0}
+    assert answer == {"shard": 0, "woken": 1, "timed": 0, "failed": 1, "more": False, "mended": 0, "found": 0}
     assert reconciler.woken() == [[str(late)]]
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
 

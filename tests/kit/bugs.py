@@ -24,6 +24,7 @@ from baton.core.log.slots import slot_of
 from baton.core.log.state import State
 from baton.errors import NotFound, StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
+from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Request
 from baton.runtime.engine.run import InFlight, LogWriter
 from baton.runtime.invocation.context import StoreRetrier
@@ -208,16 +209,13 @@ def any_entry_of_the_same_lease_is_its_own() -> Iterator[None]:
 @contextmanager
 def a_lease_has_no_grace() -> Iterator[None]:
     """Take row: a lease that ends with its invocation's deadline, though Lambda kills a little later."""
-    real = Leases.acquire
 
-    async def acquire(self: Leases, ref: SagaRef, message: Any, **how: Any) -> Any:
-        limits, self._limits = self._limits, dataclasses.replace(self._limits, lease_grace_ms=0)
-        try:
-            return await real(self, ref, message, **how)
-        finally:
-            self._limits = limits
+    def begin(self: InvocationScope, engine: Engine, *invocation: Any) -> None:
+        limits = dataclasses.replace(engine.limits, lease_grace_ms=0)
+        real(self, dataclasses.replace(engine, limits=limits), *invocation)
 
-    with replaced(Leases, "acquire", acquire):
+    real = InvocationScope.__init__
+    with replaced(InvocationScope, "__init__", begin):
         yield
 
 

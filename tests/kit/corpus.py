@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -382,6 +382,7 @@ async def _cancelled_early(world: World) -> str:
 
 POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
 RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
+RENEWED = Limits(lease_ms=3_000)  # of invocations that last twice as long
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
 _FAMILY = partial(family, start=start, patiently=patiently)
 _IN_TIME, _TOO_LATE, _HANDLED = (
@@ -399,7 +400,7 @@ CORPUS = (
     Scenario("parent", _parent),
     Scenario("reporting", _reporting),
     Scenario("rows", partial(start, document=ROWS, given={}, name="rows")),
-    Scenario("snapshots", _chain, limits=Limits(snapshot_tail_bytes=300)),
+    Scenario("snapshots", _chain, limits=replace(RENEWED, snapshot_tail_bytes=300)),
     Scenario("signal-then-end", _signal_then_end),
     Scenario("killer", partial(_one, tool="die"), "parked"),
     Scenario("resumed", _resumed, "parked", limits=LOOKED_AT),
@@ -411,7 +412,7 @@ CORPUS = (
     Scenario("failing", _failing, "failed", same_steps=False),
     Scenario("cancelled", _cancelled, "cancelled", same_steps=False),
     Scenario("forked", _forked),
-    Scenario("effects", _effects),
+    Scenario("effects", _effects, limits=RENEWED),
     Scenario("mishaps", _mishaps),
     Scenario("losers", _losers, same_steps=False),
     Scenario("losers-at-the-end", _losers_at_the_end, same_steps=False),

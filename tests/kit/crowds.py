@@ -19,7 +19,7 @@ from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.core.limits import Limits
 from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef
-from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.invocation.context import Invocation, InvocationContext, Tenure
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.reconcile import Reconciler
 from tests.kit.virtual_time import SeededEntropy, VirtualClock, run_virtual
@@ -133,7 +133,14 @@ class Crowd:
         invocation = Invocation(f"i{next(self._numbers)}", now, now + WORKER_MS)
         call: Any = _Call(now + WORKER_MS)
         context = InvocationContext(
-            invocation, self.store, self._blobs, self.clock, self._entropy, LIMITS, call
+            invocation,
+            self.store,
+            self._blobs,
+            self.clock,
+            self._entropy,
+            LIMITS,
+            call,
+            Tenure.of(invocation, self.clock, LIMITS),
         )
         lease = await Leases(context).acquire(ref, message, alone=True)
         if not isinstance(lease, Lease):

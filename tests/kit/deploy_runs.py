@@ -18,7 +18,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.ports import PARKED, Message, Release, SagaRef
 from baton.runtime.engine.parts import Engine
-from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.invocation.context import Invocation, InvocationContext, Tenure
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.mending import DeployedBuild
 from baton.runtime.reconcile import Reconciler
@@ -212,7 +212,14 @@ class ParkedCrowd(Crowd):
         call: Any = crowds._Call(now + crowds.WORKER_MS)
         limits = replace(crowds.LIMITS, build=self.build)
         context = InvocationContext(
-            invocation, self.store, self._blobs, self.clock, self._entropy, limits, call
+            invocation,
+            self.store,
+            self._blobs,
+            self.clock,
+            self._entropy,
+            limits,
+            call,
+            Tenure.of(invocation, self.clock, limits),
         )
         lease = await Leases(context).acquire(ref, message, alone=True)
         if not isinstance(lease, Lease):

@@ -26,7 +26,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Letters": ("write", "listed outstanding read"),
     "Live": ("leave_word put_texts watch", "read"),
     "Log": (
-        "append append_with_rows arm create_head defer leave_wake postpone put_snapshot release take",
+        "append append_with_rows arm create_head defer leave_wake postpone put_snapshot release renew take",
         "at_work due listed read_head read_snapshot read_tail",
     ),
     "NoticeRecord": ("claim sent", "open"),

@@ -23,6 +23,11 @@ async def _start_spender(service: Service, after: float) -> tuple[dict[str, Any]
     return await service.start("spender", {"after": after}, f"key-{after}")
 
 
+async def _start_of(service: Service, name: str, given: dict[str, Any], key: str) -> str:
+    view, _ = await service.start(name, given, key)
+    return str(view["id"])
+
+
 async def _say(service: Service, saga: str, number: int) -> dict[str, Any]:
     return await service.signal(saga, "word", number, f"w{number}")
 
@@ -98,9 +103,46 @@ async def _wired(world: World) -> str:
     return await start(world, "name: w\nnodes: {a: {tool: wire}}", {}, "w")
 
 
+HELD = """
+name: held
+nodes:
+  a: {tool: work, with: {n: '${input.n}', seconds: '${input.seconds}'}}
+  b: {tool: work, after: a, with: {n: '${ctx.a.output.n}', seconds: '${input.seconds}'}}
+output: '${ctx.b.output.n}'
+"""
+TABLE = """
+name: table
+nodes: {book: {tool: take_table, with: {table: window, seconds: 14}, timeout: 50s}}
+output: '${ctx.book.output.receipt}'
+"""
+
+
+async def _held(world: World) -> str:
+    """Invocations that last far longer than a lease. One of them also has a saga that ends soon."""
+    world.timeout_s = 60
+    await patiently(world, lambda service: service.register(HELD, json_only=False))
+    begin = partial(_start_of, name="held")
+    given = {"n": 0, "seconds": 11}, {"n": 9, "seconds": 0.2}
+    starts = (partial(begin, given=one, key=f"key-{one['n']}") for one in given)
+    return (await asyncio.gather(*(patiently(world, one) for one in starts)))[0]
+
+
+async def _tables(world: World) -> str:
+    """Two sagas that want one table, which takes longer than a lease to book."""
+    world.timeout_s = 60
+    await patiently(world, lambda service: service.register(TABLE, json_only=False))
+    views = [
+        await patiently(world, partial(_start_of, name="table", given={}, key=f"key-{number}"))
+        for number in range(2)
+    ]
+    return views[0]
+
+
 _PURSE = partial(family, start=start, patiently=patiently, forks=False)
 _BARGAINS = partial(bargains, start=start, patiently=patiently)
 HARDER = (
+    Scenario("held", _held, limits=Limits(lease_ms=4_000)),
+    Scenario("tables", _tables, limits=Limits(lease_ms=4_000)),
     Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
     Scenario("tenants", _tenants, limits=Limits(user_day_budget_usd="0.50", tenant_day_budget_usd="0.80")),
     Scenario("chatter", _chatter, same_steps=False),

@@ -132,6 +132,9 @@ class MirrorLog(MemoryLog):
         taken = self._real.take(ref, owner, until, epoch, due_at, stays)
         return _same(taken, super().take(ref, owner, until, epoch, due_at, stays))
 
+    def renew(self, ref: SagaRef, owner: str, epoch: int, until: int) -> bool:
+        return _same(self._real.renew(ref, owner, epoch, until), super().renew(ref, owner, epoch, until))
+
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         return _same(
             self._real.leave_wake(ref, owner, epoch, version), super().leave_wake(ref, owner, epoch, version)

@@ -134,14 +134,14 @@ def add_mishaps(registry: Registry, books: Books) -> None:
         verify="find_table",
         key=Key.business("table", "table"),
     )
-    async def take_table(table: str) -> dict[str, str]:
+    async def take_table(table: str, seconds: float = 0.3) -> dict[str, str]:
         """One for all sagas."""
-        await pause(0.3, stands_still=False)
+        await pause(seconds, stands_still=False)
         books.do(f"book {table}")
         return {"receipt": f"book {table}"}
 
     @tool("find_table", registry=registry, effect="pure")
-    async def find_table(table: str) -> dict[str, Any]:
+    async def find_table(table: str, seconds: float = 0.3) -> dict[str, Any]:
         there = f"book {table}" in books.happened
         return {"happened": there, "result": {"receipt": f"book {table}"} if there else None}
 

@@ -149,11 +149,11 @@ def an_attempt_may_outlast_its_lease() -> Iterator[None]:
     """Effect row: a call is told a deadline after the moment when its saga's next worker looks."""
 
     def context(self: Steps, *arguments: Any) -> StepContext:
-        until, self._until = self._until, 1 << 62
+        until, self._last = self._last, 1 << 62
         try:
             return real(self, *arguments)
         finally:
-            self._until = until
+            self._last = until
 
     real = Steps._context
     with replaced(Steps, "_context", context):

@@ -12,6 +12,7 @@ from tests.kit import (
     callback_bugs,
     function_bugs,
     journal_bugs,
+    lease_bugs,
     map_bugs,
     model_bugs,
     money_bugs,
@@ -45,7 +46,7 @@ from tests.kit.oracles import (
 )
 from tests.kit.order_scenarios import ORDERS
 from tests.kit.polls_and_children import AGAIN
-from tests.kit.process import INDEX, REFUSES, Outage
+from tests.kit.process import HANGS, INDEX, REFUSES, RENEWALS, Outage
 from tests.kit.races import fork_race, race
 from tests.kit.reports import report_race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
@@ -87,6 +88,16 @@ def everywhere(scenario: str, fates: tuple[str, ...] = CLASSIC, drawn: int = 60,
             yield _breaks(replace(Schedule.drawn(seed), scenario=scenario, **world))
 
     return search
+
+
+def unrenewed(scenario: str, **world: Any) -> Search:
+    """A time in which no lease can be renewed, at many moments of a scenario. A wake comes each second."""
+    outages = (
+        Outage(RENEWALS, how, begin / 2, begin / 2 + 20) for begin in range(1, 30) for how in (HANGS, REFUSES)
+    )
+    return in_schedules(
+        *(Schedule(scenario, 0, faults=(), gap_s=1, outages=(one,), **world) for one in outages)
+    )
 
 
 def at_reads(scenario: str, *fates: str, **world: Any) -> Search:
@@ -175,6 +186,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.an_expired_lease_is_never_taken, LIVENESS, everywhere("chain")),
         Planted(bugs.a_yield_leaves_the_due_index, LIVENESS, everywhere("chain")),
         Planted(bugs.a_stale_invocation_appends, FENCE, everywhere("chain")),
+        Planted(lease_bugs.a_renewal_names_no_epoch, FENCE, everywhere("held", (LATE,), gap_s=1)),
+        Planted(lease_bugs.a_late_take_ends_a_renewed_lease, FENCE, everywhere("held", (LATE,), gap_s=1)),
+        Planted(lease_bugs.no_watchdog_ends_the_process, FENCE, unrenewed("held")),
+        Planted(lease_bugs.the_first_release_ends_the_watch, DEATHS, unrenewed("held")),
+        Planted(lease_bugs.a_claim_lasts_as_long_as_a_lease_that_is_not_renewed, DEEDS, at_rest("tables")),
         Planted(bugs.an_orphan_head_is_not_rolled_forward, LIVENESS, everywhere("parent")),
         Planted(bugs.a_fork_does_not_arm, LIVENESS, in_fork_races),
         Planted(bugs.an_append_overwrites, LOG, everywhere("chain")),

@@ -53,7 +53,10 @@ SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", 
 CHANNEL_S = 5.0  # of a channel by which people are told
 REFUSES, HANGS = "refuses", "hangs"
 INDEX = "index"  # of the table: refuses the writes that change its rows, and nothing else
+HEADS = "heads"  # of the table: refuses, or does not answer, changes of heads, and nothing else
+RENEWALS = "renewals"
 INDEXED = frozenset({"create_head", "take", "release", "arm", "defer", "postpone", "write_schedule"})
+PARTS = {INDEX: INDEXED, HEADS: frozenset({*INDEXED, "renew", "leave_wake"}), RENEWALS: frozenset({"renew"})}
 FOREVER = 1 << 62
 TO_THE_END = 3  # arguments of a read that has no limit
 
@@ -134,6 +137,39 @@ def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
     return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
 
 
+class KillTimer:
+    """The kernel's timer of a process. It stands still while the process does, which is the worst that it can do."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._since = self._seconds = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_set(self) -> bool:
+        return self._timer is not None
+
+    def set(self, ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if ms is not None:
+            loop = asyncio.get_running_loop()
+            self._since, self._seconds = loop.time(), ms / 1_000 + self._process.world.killed_late_s
+            self._timer = loop.call_later(self._seconds, self._ring)
+
+    def _ring(self) -> None:
+        loop = asyncio.get_running_loop()
+        now, self._timer = loop.time(), None
+        still = (min(end, now) - max(begin, self._since) for begin, end in self._process.still)
+        left = self._since + self._seconds + sum(max(one, 0) for one in still) - now
+        if left > 0:
+            ends = (end - now for _, end in self._process.still)
+            self._timer = loop.call_later(max([left, *ends]), self._ring)
+        else:
+            self._process.kill()
+
+
 class Process:
     """One invocation of one function. When it dies, no call of its gets through any more.
 
@@ -157,7 +193,7 @@ class Process:
         self.lost_time_at = math.inf
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
-        self.lost_leases = self.held_late = self.holds = self.freed = 0
+        self.lost_leases = self.held_late = self.holds = self.freed = self.renewals = 0
         self.unsure: set[tuple[str, int]] = set()
         self.settled: set[str] = set()
         self.is_unsettled = False
@@ -169,6 +205,20 @@ class Process:
         self.read_at: dict[str, list[float]] = defaultdict(list)
         self.still: list[tuple[float, float]] = []
         self._thaws_at = 0.0
+        self.watchdog = KillTimer(self)
+        self.killed = asyncio.get_running_loop().create_future()
+        self.is_over = False
+
+    def kill(self) -> None:
+        """What its own watchdog does."""
+        self.is_dead = True
+        self.world.faults.append(f"{self.id}: ended by its watchdog")
+        self.killed.set_result(None)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it can act: neither dead, nor at its end, nor has it stood still."""
+        return not (self.is_dead or self.is_over or self.is_frozen)
 
     @property
     def is_dead(self) -> bool:
@@ -316,14 +366,15 @@ class Process:
         how = self.world.outage_of(service)
         # A store that hangs keeps a lease from being given back, too.
         self.unanswered += 2 if (how, service) == (HANGS, "dynamodb") else bool(how)
+        for part in (part for part, calls in PARTS.items() if name in calls and self.world.outage_of(part)):
+            how = how or (REFUSES if part == INDEX else self.world.outage_of(part))
+            self.lost_leases += how == HANGS and name in ("take", "release")
         if how == REFUSES:
             raise Throttled("not now")
         if how == HANGS:
             await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
-        if name in INDEXED and self.world.outage_of(INDEX):
-            raise Throttled("not now")
 
     async def _land(
         self, function: Callable[..., Any], service: str, args: tuple[Any, ...], request: Callable[[], Any]
@@ -344,6 +395,15 @@ class Process:
             _, _, until, seen, *_ = args
             world.epochs[self.id, str(result.ref)] = seen + 1
             self.leases[str(result.ref)] = until
+            before = world.processes.get(result.owner)
+            if before not in (None, self) and before.is_at_work:
+                world.stale.append(
+                    f"{result.owner} was at work when {self.id} took its lease of {result.ref.id}"
+                )
+        elif name == "renew" and result:
+            ref, _, _, until = args
+            self.leases[str(ref)] = until
+            self.renewals += 1
         elif name == "read_tail" and len(args) == TO_THE_END:
             self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
         elif name == "expire":

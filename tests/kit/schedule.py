@@ -15,7 +15,7 @@ from tests.kit.corpus import Scenario
 from tests.kit.faults import EVERYTHING, Chaos, Plan, script_of, scripted
 from tests.kit.long_scenarios import ALL
 from tests.kit.oracles import RESULT
-from tests.kit.process import HANGS, INDEX, REFUSES, Outage
+from tests.kit.process import HANGS, HEADS, INDEX, REFUSES, RENEWALS, Outage
 from tests.kit.verdict import ENDLESS, Verdict, run
 from tests.kit.world import World
 
@@ -33,6 +33,7 @@ _WORLD = (
     "late_s",
     "stall_s",
     "rolls_s",
+    "lease_ms",
 )
 
 
@@ -54,6 +55,7 @@ class Schedule:
     budget: int = 12
     outages: tuple[Outage, ...] = ()
     faults: tuple[Fault, ...] | None = None
+    lease_ms: int = 0  # 0: that of the scenario
 
     @classmethod
     def drawn(cls, seed: int) -> Schedule:
@@ -74,12 +76,13 @@ class Schedule:
             budget=draw.choice([0, 3, 12]),
             outages=tuple(outages),
             rolls_s=draw.choice([0, 0, 0, 20, 120]),
+            lease_ms=draw.choice([0, 2_500, 4_000]),
         )
 
     def plan(self) -> Plan:
         if self.faults is not None:
             return scripted(self.faults)
-        return Chaos(seed=self.seed, budget=self.budget, kinds=EVERYTHING)
+        return Chaos(seed=self.seed, budget=self.budget, kinds=EVERYTHING, of={"renew": 0.3})
 
     def furnish(self, world: World) -> None:
         """Make a world like that."""
@@ -88,6 +91,8 @@ class Schedule:
         world.reconciler_first_s, world.killed_late_s = self.gap_s, self.killed_late_s
         world.slow.update(self.slow)
         world.start_late_s, world.outages, world.rolls_s = self.start_late_s, self.outages, self.rolls_s
+        if self.lease_ms:
+            world.limits = replace(world.limits, lease_ms=self.lease_ms)
 
     def simpler(self) -> Iterator[Schedule]:
         """Schedules with a little less in them, the most promising first."""
@@ -105,7 +110,7 @@ class Schedule:
 
 def _outage(draw: random.Random) -> Outage:
     begin = draw.choice([0, 2, 10])
-    service = draw.choice(["s3", "sqs", "lambda", "dynamodb", INDEX])
+    service = draw.choice(["s3", "sqs", "lambda", "dynamodb", INDEX, HEADS, RENEWALS])
     return Outage(service, draw.choice([HANGS, REFUSES]), begin, begin + draw.choice([8, 60, 180]))
 
 

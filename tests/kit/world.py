@@ -171,6 +171,7 @@ class World:
             performer=ToolsOf(process, self.code_of(process)),
             models=self._models_of(process),
             builds=InvokedBuilds(process),
+            watchdog=process.watchdog,
         )
 
     def code_of(self, process: Process) -> Registry:
@@ -199,6 +200,7 @@ class World:
             models=self._models_of(process),
             functions=ApplicationFunctions(registry),
             builds=InvokedBuilds(process),
+            watchdog=process.watchdog,
         )
 
     def _limits_of(self, version: str) -> Limits:
@@ -294,8 +296,7 @@ class World:
     ) -> list[Message]:
         process = self.process("worker", version)
         self.invocations.append(process.id)
-        queue = self.queue if self.slots else None
-        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self), queue)
+        worker = FreezableWorker(self.engine(process), self.dead_letters, DirectInvoker(self), self.queue)
         worker.process = process
         now = process.clock.now()
         deadline = now + round(self.timeout_s * 1_000)
@@ -306,15 +307,19 @@ class World:
             for i, (message, count) in enumerate(zip_longest(messages, receives, fillvalue=1))
         ]
         task = asyncio.create_task(worker.handle(deliveries, invocation))
-        done, _ = await asyncio.wait({task}, timeout=self.timeout_s + self.killed_late_s)
-        if not done and process.is_frozen:
+        timeout_s = self.timeout_s + self.killed_late_s
+        await asyncio.wait({task, process.killed}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and process.is_frozen and not process.is_dead:
             self.spawn(self._zombie(task))  # Lambda froze it instead of killing it; it will thaw
             return list(messages)
-        if not done:
+        if not task.done():
             process.is_dead = True
             task.cancel()
             await asyncio.wait({task})
             return list(messages)
+        process.is_over = True
+        if process.watchdog.is_set:
+            self.stale.append(f"{process.id} is over and leaves its watchdog set")
         try:
             failed = [messages[int(identifier)] for identifier in task.result()]
         except Crash:
@@ -353,7 +358,7 @@ class World:
         if self.limits.build:
             return False  # code may mend what is not due
         until = process.clock.now() + PERIODS_AHEAD * PERIOD_MS
-        reads = ["due"] * len(LANES)  # one lane twice, and that of defects not at all
+        reads = ["due"] * (len(LANES) + 1)  # two lanes twice, and that of defects not at all
         is_quiet = (
             not any(self.log.due(lane, shard, 0, until, 1) for lane in LANES)
             and not self.outage_of("dynamodb")

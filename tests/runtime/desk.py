@@ -16,7 +16,7 @@ from baton.core.log.slots import Slot
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, BudgetAnswer, Budgets, Offload, Reservation, ReservationChange, Sums
-from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, inline
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Tenure, inline
 from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
 from tests.kit.virtual_time import SeededEntropy, run_virtual
@@ -84,7 +84,9 @@ class Desk:
     def context(self, offload: Offload = inline) -> InvocationContext:
         invocation = Invocation(f"i{next(_numbers)}", self.clock.at, self.clock.at + 2_000)
         call, entropy = self.call(offload), SeededEntropy(1)
-        return InvocationContext(invocation, MemoryStore(), MemoryBlobs(), self.clock, entropy, LIMITS, call)
+        tenure = Tenure.of(invocation, self.clock, LIMITS)
+        ports = MemoryStore(), MemoryBlobs(), self.clock, entropy
+        return InvocationContext(invocation, *ports, LIMITS, call, tenure)
 
     def ledger(self, offload: Offload = inline) -> Ledger:
         return Ledger(self.context(offload), self.cache)

@@ -50,7 +50,14 @@ class Invocation:
         me = context.Invocation(f"i{seed}", now, now + 600_000)
         self.once = EffectClaims(
             context.InvocationContext(
-                me, place.store, place.blobs, self.clock, self.entropy, place.limits, call
+                me,
+                place.store,
+                place.blobs,
+                self.clock,
+                self.entropy,
+                place.limits,
+                call,
+                context.Tenure.of(me, self.clock, place.limits),
             )
         )
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from baton import tool
+from baton import StepFailure, tool
+from baton.core.documents.compile import compile_document
+from baton.core.log.events import QuestionOpened
+from baton.core.log.questions import Answer
+from baton.errors import InvalidDefinition
 from baton.tools.standard.openapi import Listed
+from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 from tests.kit.world import World
 from tests.runtime.test_agents import ran
@@ -26,8 +32,11 @@ def declared(world: World) -> list[tuple[str, str]]:
     called: list[tuple[str, str]] = []
 
     @tool("std.openapi", registry=world.registry)
-    async def openapi(api: str, operation: str, operations: Listed = None) -> str:
-        assert operations == {"shop": ["listOrders", "getOrder"], "mail": ["send"]}
+    async def openapi(
+        api: str, operation: str, parameters: dict[str, Any] | None = None, operations: Listed = None
+    ) -> str:
+        assert operations is not None
+        assert operation in operations[api]
         called.append((api, operation))
         return "done"
 
@@ -39,44 +48,117 @@ def declared(world: World) -> list[tuple[str, str]]:
     return called
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"api": "shop", "operation": "restart"},
-        {"api": "mail", "operation": "listOrders"},
-        {"api": "other", "operation": "listOrders"},
-        {"api": "shop", "operation": "listorders"},
-    ],
-)
-async def test_an_operation_that_is_not_listed_is_refused_to_the_model(asked: Any) -> None:
-    world = World.start()
-    called = declared(world)
-    listed = ("std_openapi", {"api": "shop", "operation": "getOrder"})
-    world.models = model = Scripted(by_turn(asks_for(("std_openapi", asked), listed), says("ok")))
-    shown = await ran(world, AGENT, {})
-    assert (shown["status"], called) == ("completed", [("shop", "getOrder")])
-    told = [
-        json.loads(one["content"])
-        for one in model.requests[1].messages
-        if one["role"] == "tool" and one["content"][0] == "{"
-    ]
-    (error,) = [one["error"] for one in told]
-    assert error["code"] == "call_not_allowed"
-    assert "`shop:listOrders`, `shop:getOrder`" in error["message"]
+def errors_of(model: Scripted) -> list[Any]:
+    results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+    return [json.loads(one)["error"] for one in results if one.startswith('{"error"')]
 
 
-async def test_a_model_cannot_bring_a_list_of_its_own() -> None:
+async def test_each_operation_is_a_tool_of_its_own_and_no_other_can_be_called() -> None:
     world = World.start()
     called = declared(world)
-    wide = {"api": "shop", "operation": "restart", "operations": {"shop": ["restart"]}}
-    more = {"api": "shop", "operation": "getOrder", "operations": {"shop": ["restart"]}}
-    asks = asks_for(("std_openapi", wide), ("std_openapi", more))
+    others = ("std_openapi", "shop_restart", "mail_listOrders", "other_listOrders", "shop_listorders")
+    asks = asks_for(("shop_getOrder", {}), *((name, {}) for name in others))
     world.models = model = Scripted(by_turn(asks, says("ok")))
     shown = await ran(world, AGENT, {})
-    assert (shown["status"], called) == ("completed", [])
-    offer = next(one for one in model.requests[0].tools if one.name == "std_openapi")
-    assert set(offer.parameters["properties"]) == {"api", "operation"}
-    assert offer.parameters["properties"]["operation"]["enum"] == ["send", "listOrders", "getOrder"]
+    assert (shown["status"], called) == ("completed", [("shop", "getOrder")])
+    offered = [one.name for one in model.requests[0].tools]
+    assert offered == ["sum_add", "mail_send", "shop_getOrder", "shop_listOrders"]
+    assert [one["code"] for one in errors_of(model)] == ["call_not_allowed"] * len(others)
+
+
+async def test_a_model_can_name_neither_an_operation_nor_a_list_of_its_own() -> None:
+    world = World.start()
+    called = declared(world)
+    other = {"api": "shop", "operation": "restart", "operations": {"shop": ["restart"]}}
+    asks = asks_for(("shop_getOrder", other), ("shop_listOrders", {"parameters": other}))
+    world.models = model = Scripted(by_turn(asks, says("ok")))
+    shown = await ran(world, AGENT, {})
+    assert (shown["status"], called) == ("completed", [("shop", "listOrders")])
+    assert [one["code"] for one in errors_of(model)] == ["input_invalid"]
+    (offer,) = [one for one in model.requests[0].tools if one.name == "shop_getOrder"]
+    assert set(offer.parameters["properties"]) == {"parameters"}
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_model_is_told_what_the_description_of_the_api_says(is_there: bool) -> None:
+    world = World.start()
+    called = declared(world)
+    schema = {"type": "object", "properties": {"parameters": {"type": "object", "required": ["id"]}}}
+    seen: list[Any] = []
+
+    @tool("std.describe_operations", registry=world.registry, effect="pure")
+    async def describe(operations: Listed = None) -> list[Any]:
+        seen.append(operations)
+        if not is_there:
+            raise StepFailure("service_unavailable", "not now")
+        return [{"api": "shop", "operation": "getOrder", "text": "One order.", "parameters": schema}]
+
+    world.tools = world.registry.specs()
+    asks = asks_for(("shop_getOrder", {"parameters": {}}), ("mail_send", {}))
+    world.models = model = Scripted(by_turn(asks, says("ok")))
+    shown = await ran(world, AGENT, {})
+    offers = {one.name: one for one in model.requests[1].tools}
+    assert shown["status"] == "completed"
+    assert seen == [{"shop": ["listOrders", "getOrder"], "mail": ["send"]}], "asked once an invocation"
+    assert (offers["shop_getOrder"].description == "One order.") is is_there
+    assert (offers["shop_getOrder"].parameters == schema) is is_there
+    assert sorted(called) == [("mail", "send"), *([] if is_there else [("shop", "getOrder")])]
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+async def test_a_call_that_the_agent_has_to_ask_about_waits_for_a_person_and_others_go_on(
+    action: str,
+) -> None:
+    world = World.start()
+    called = declared(world)
+    words = "requires_approval: {'shop:getOrder': {to: {group: finance}, title: 'For ${saga.user}?'}, sum.add: true}"
+    text = AGENT.replace("prompt: p,", f"prompt: p, {words},")
+    asks = asks_for(("shop_getOrder", {}), ("shop_listOrders", {}), ("sum_add", {"a": 1}))
+    world.models = model = Scripted(by_turn(asks, says("ok")))
+    saga = await start(world, text, {}, "w")
+    await asyncio.sleep(200)
+    assert called == [("shop", "listOrders")]
+    shown = await world.queries().show(saga)
+    questions = {one["title"]: one for one in shown["questions"]}
+    mine = questions.pop("For ann?")
+    (asked,) = [one.ask for one in world.events(saga) if isinstance(one, QuestionOpened) and one.ask.to]
+    assert (asked.id, asked.to) == (mine["id"], "group:finance")
+    (other,) = questions.values()
+    for one, how in ((mine, action), (other, "approve")):
+        await world.service().answer(saga, Answer(ask=one["id"], action=how), f"k{one['id']}")
+    await world.settle()
+    shown = await world.queries().show(saga)
+    assert (shown["status"], shown["result"]) == ("completed", "ok")
+    assert called == [("shop", "listOrders"), *([("shop", "getOrder")] if action == "approve" else [])]
+    assert [one["code"] for one in errors_of(model)] == ([] if action == "approve" else ["rejected"])
+
+
+@pytest.mark.parametrize(
+    ("approvals", "path", "message"),
+    [
+        ("{shop:getorder: true}", "/shop:getorder", "shop:getOrder"),
+        ("{std.openapi: true}", "/std.openapi", "no call"),
+        ("{sum.sign: false}", "/sum.sign", "requires an approval itself"),
+        ("{sum.add: false}", "/sum.add", "declares no risk"),
+        ("{sum.add: {title: '${ctx.gone.output}'}}", "/sum.add/title", "gone"),
+    ],
+)
+async def test_the_approvals_of_an_agent_are_of_its_calls_and_take_nothing_away(
+    approvals: str, path: str, message: str
+) -> None:
+    world = World.start()
+    declared(world)
+
+    @tool("sum.sign", registry=world.registry, requires_approval=True)
+    async def sign() -> int:
+        return 1
+
+    text = AGENT.replace("sum.add]", f"sum.*], requires_approval: {approvals}")
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document(text, world.registry.specs())
+    (problem,) = caught.value.problems
+    assert problem.path == f"/nodes/tend/agent/requires_approval{path}"
+    assert message in f"{problem.message} {problem.suggestion}"
 
 
 async def test_a_step_that_a_model_does_another_way_keeps_to_its_list() -> None:

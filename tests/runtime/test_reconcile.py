@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
+from baton.core.limits import DAY_MS
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
-from baton.runtime.reconcile import RUNS, Reconciler, Sweep
+from baton.runtime.reconcile import LOOKED_AT, LOOKS_EVERY, RUNS, Reconciler, Sweep
 from tests.kit.virtual_time import VirtualClock
 
 P = ParamSpec("P")
@@ -143,12 +145,11 @@ async def test_among_ten_thousand_sagas_at_work_the_one_whose_worker_died_is_wok
     assert shard.clock.now() - began < 10_000
 
 
-async def test_only_what_a_saga_waits_for_is_timed_ahead() -> None:
+async def test_timers_and_the_ends_of_leases_are_timed_ahead_and_no_looks() -> None:
     shard = Shard()
-    soon = shard.due(5, 60_000)
-    for lane in (WORK, SWEEP):
-        shard.due(5, 60_000, lane=lane)
-    assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=5, failed=0, more=False)
+    soon = shard.due(5, 60_000) | shard.due(5, 60_000, lane=WORK)
+    shard.due(5, 60_000, lane=SWEEP)
+    assert await shard.reconciler.sweep(0, LEFT) == Sweep(woken=0, timed=10, failed=0, more=False)
     assert shard.timed() == soon
 
 
@@ -316,3 +317,48 @@ async def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_on
     (last,) = shard.due(1, -1_000, tenant="globex")
     await shard.reconciler.sweep(0, 60_000)
     assert last in {message.saga for message in shard.invoker.drain()[0]}
+
+
+# ---- sagas that no index leads to
+
+
+@pytest.mark.parametrize(
+    ("change", "is_lost"),
+    [
+        ({"due_at": None}, True),
+        ({"due_at": 40 * DAY_MS}, True),
+        ({"owner": "w", "until": 40 * DAY_MS, "due_at": 40 * DAY_MS}, True),
+        ({"owner": "w", "until": 2 * DAY_MS, "due_at": None}, False),
+        ({"group": "done", "due_at": None}, False),
+        ({"due_at": 3_600_000}, False),
+    ],
+)
+async def test_a_saga_that_no_index_leads_to_is_found_in_the_lists(
+    change: dict[str, Any], is_lost: bool
+) -> None:
+    shard = Shard()
+    shard.due(60, 7_200_000, lane=SWEEP)
+    (lost,) = shard.due(1, 7_200_000)
+    now, ref = shard.clock.now(), SagaRef.parse(lost)
+    times = {name: value + now for name, value in change.items() if name in ("due_at", "until") and value}
+    shard.log._update(ref, lambda head: replace(head, **(change | times)))
+    shard.reconciler._lists["acme"] = 0, None
+    found = 0
+    for _ in range(12 * LOOKS_EVERY):
+        found += (await shard.reconciler.sweep(0, LEFT)).found
+        await asyncio.sleep(60)
+    head = shard.log.read_head(ref)
+    assert head is not None
+    assert found == is_lost
+    assert (lost in shard.woken()) == (is_lost or change.get("due_at") == 3_600_000)
+    assert not is_lost or head.until <= shard.clock.now()
+
+
+async def test_a_run_in_ten_looks_at_one_page_of_the_lists() -> None:
+    shard = Shard()
+    shard.due(60, 3_600_000, lane=SWEEP)
+    shard.reconciler._lists["acme"] = 0, None
+    for _ in range(LOOKS_EVERY):
+        await shard.reconciler.sweep(0, LEFT)
+        await asyncio.sleep(60)
+    assert (shard.order.count("listed"), shard.order.count("read_head")) == (1, LOOKED_AT)

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core import recovery as core
+from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.codec import decode_entry
+from baton.core.log import snapshots
+from baton.core.log.codec import decode_entry, encode_entry
 from baton.errors import CorruptLog, NotAllowedNow
 from baton.runtime.recovery import Diagnosis
 from tests.kit.corpus import start
@@ -331,4 +334,81 @@ async def test_a_fork_behind_the_damage_decides_where_the_saga_goes_on() -> None
     (entry,) = [one for one in read(world, saga) if isinstance(one.events[0], ev.WorkflowRecovered)]
     assert isinstance(entry.events[1], ev.Forked)
     assert (entry.branch, entry.events[1].cut, entry.events[1].branch) == (1, 2, 2)
+    await finishes(world, saga)
+
+
+# ---- many sagas, and replays
+
+
+async def test_all_open_sagas_are_diagnosed_and_repaired_page_by_page() -> None:
+    world, first = await waiting()
+    sagas = [first]
+    for number in range(4):
+        view, _ = await world.service().start("trip", {}, f"more-{number}")
+        sagas.append(view["id"])
+    await asyncio.sleep(30)
+    rewrite_head(world, sagas[1], due_at=None)
+    spoil(world, sagas[3], 3)
+    found, cursor, examined = dict[str, list[str]](), "", 0
+    while True:
+        page = await world.service().diagnoses(repairs=False, limit=2, cursor=cursor)
+        found |= {one.id: codes(one) for one in page.sagas}
+        examined += page.examined
+        if page.next is None:
+            break
+        cursor = page.next
+    assert examined == 5
+    assert found == {sagas[1]: [core.NOT_DUE], sagas[3]: [core.UNREADABLE]}
+    page = await world.service().diagnoses(repairs=True, limit=100, cursor="")
+    assert {one.id: [two.code for two in one.repaired] for one in page.sagas} == found
+    assert (await world.service().diagnoses(repairs=False, limit=100, cursor="")).sagas == []
+
+
+async def test_a_replay_folds_and_decides_again_and_finds_the_log_as_it_is() -> None:
+    world, saga = await waiting()
+    replayed = await world.service().replay(saga)
+    assert (replayed.folded, replayed.decided, replayed.divergence) == (4, 3, None)
+
+
+@pytest.mark.parametrize("at", ["decision", "log", "head", "snapshot"])
+async def test_a_replay_shows_the_first_place_that_differs(at: str) -> None:
+    world, saga = await waiting(limits=Limits(snapshot_tail_bytes=300))
+    snapshot = head_of(world, saga).snapshot
+    assert snapshot
+    if at == "decision":
+        entry = world.entries(saga)[2]
+        (done, *_) = entry.events
+        assert isinstance(done, ev.StepSucceeded)
+        turned = tuple(replace(token, dst="yes") for token in done.emits)
+        spoil(world, saga, 3, encode_entry(replace(entry, events=(replace(done, emits=turned),))))
+    elif at == "log":
+        lose(world, saga, 3)
+    elif at == "head":
+        rewrite_head(world, saga, status="suspended")
+    else:
+        state = replace(snapshots.decode_state(stored_snapshot(world, saga)), stood=7)
+        for (ref, _), known in world.log._snapshots.items():
+            if ref.id == saga:
+                known[snapshot] = replace(known[snapshot], data=snapshots.encode_state(state))
+    divergence = (await world.service().replay(saga)).divergence
+    assert divergence is not None
+    assert divergence.at == at
+    assert divergence.version == {"decision": 3, "log": 3, "head": 4, "snapshot": snapshot}[at]
+
+
+def stored_snapshot(world: World, saga: str) -> bytes:
+    return next(
+        max(known.items())[1].data for (ref, _), known in world.log._snapshots.items() if ref.id == saga
+    )
+
+
+async def test_a_load_goes_on_from_an_older_snapshot_where_log_and_newest_snapshot_are_damaged() -> None:
+    world, saga = await waiting(limits=Limits(snapshot_tail_bytes=300))
+    known = next(one for (ref, _), one in world.log._snapshots.items() if ref.id == saga)
+    newest = max(known)
+    known[newest - 1] = replace(known[newest], version=newest - 1)
+    known[newest] = replace(known[newest], data=b"garbage")
+    spoil(world, saga, 1)
+    assert (await world.queries().show(saga))["status"] == "waiting"
+    assert codes(await diagnosed(world, saga)) == []
     await finishes(world, saga)

@@ -11,7 +11,7 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
 from baton.runtime.engine.parts import InvocationScope
-from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.context import Invocation, Tenure
 from baton.runtime.log.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinLease
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
@@ -90,9 +90,8 @@ async def test_what_goes_before_a_call_may_outlast_the_lease_and_then_there_is_n
     world = World.start(stream_on=False, reconciler_on=False)
     process = world.process("worker")
     now, engine = process.clock.now(), world.engine(process)
-    guarded = WithinLease(
-        engine.performer, process.clock, Limits(lease_grace_ms=500), Invocation("i", now, now + 1_000)
-    )
+    tenure = Tenure.of(Invocation("i", now, now + 1_000), process.clock, Limits(lease_grace_ms=500))
+    guarded = WithinLease(engine.performer, process.clock, tenure)
     context = StepContext(saga="s", tenant=TENANT, user="ada", node="a", deadline_ms=now + 60_000)
     await asyncio.sleep(1.4)
     assert await guarded.perform("add", {"numbers": [1, 2]}, context) == {"n": 3}

@@ -74,8 +74,8 @@ def add_tools(registry: Registry) -> None:
 
     tried: list[str] = []
 
-    @tool("charge", undo="refund", registry=registry)
-    async def charge() -> None: ...
+    @tool("charge_card", undo="refund", registry=registry)
+    async def charge_card() -> None: ...
 
     @tool("refund", effect="once", registry=registry)
     async def refund() -> None:
@@ -264,7 +264,7 @@ async def days_that_a_booking_is_remembered(world: World) -> int:
 
 
 async def fate_of_a_rollback_ten_seconds_after_one_that_failed(world: World) -> str:
-    saga = await finished(world, "name: w\nnodes: {a: {tool: charge}}")
+    saga = await finished(world, "name: w\nnodes: {a: {tool: charge_card}}")
     wanted = CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True)
     for _ in range(2):
         await world.service().rollback(saga, wanted)
@@ -359,6 +359,7 @@ CASES: dict[str, Case] = {
     "step_timeout_ms": Case(a_nap_of_three_seconds, 2_000, 30_000, ("failed", "completed")),
     "step_estimate_ms": Case(invocations_for_two_new_tools, 1_500, 4_800, (1, 2)),
     "yield_reserve_ms": Case(invocations_for_ten_steps, 1_000, 4_500, (1, 2)),
+    "lease_ms": Case(life_of_a_dead_invocation, 15_000, 45_000, (15, 45), {"timeout_s": 60}),
     "lease_grace_ms": Case(life_of_a_dead_invocation, 1_000, 21_000, (7, 27)),
     "clock_skew_ms": Case(seconds_until_a_dead_invocation_is_succeeded, 1, 10_000, (8, 18)),
     "concurrent_steps": Case(entries_of_ten_siblings, 1, 100, (13, 6)),

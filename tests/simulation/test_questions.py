@@ -101,7 +101,7 @@ def test_the_person_of_the_scenarios_resumes_what_is_parked_for_more_than_the_qu
 
 
 THREE_DEATHS = Schedule(
-    "approved", 129, gap_s=3, faults=(("write", 16, STALL), ("write", 24, STALL), ("write", 33, STALL))
+    "approved", 129, gap_s=3, faults=(("write", 20, STALL), ("write", 29, STALL), ("write", 39, STALL))
 )
 
 

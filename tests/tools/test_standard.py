@@ -19,7 +19,8 @@ from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
-    "std.delete_resource", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.delete_resource",
+    "std.describe_operations", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
     "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
     "std.restore_object", "std.search_tools", "std.upsert",
 }  # fmt: skip

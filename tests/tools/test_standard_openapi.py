@@ -205,3 +205,14 @@ def test_a_step_that_lists_operations_calls_no_other(server: Outside) -> None:
         "std.openapi", here, api="weather", operation="report", operations={"weather": ["forecast"]}
     )
     assert (found.code, "`weather:forecast`" in found.message) == ("call_not_allowed", True)
+
+
+def test_a_description_says_the_text_and_the_schema_of_the_listed_operations_it_has(server: Outside) -> None:
+    paths = json.loads(json.dumps(WEATHER["paths"]))
+    paths["/cities/{city}/forecast"]["get"] |= {"summary": "Forecast.", "description": "Of a city."}
+    here = with_api(server, changed(paths=paths))
+    listed = {"weather": ["forecast", "gone"], "other": ["forecast"]}
+    (told,) = perform("std.describe_operations", here, operations=listed)
+    assert (told["api"], told["operation"], told["text"]) == ("weather", "forecast", "Forecast.\nOf a city.")
+    assert told["parameters"]["properties"]["parameters"]["required"] == ["city", "days"]
+    assert perform("std.describe_operations", here) == []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton import settings
 from baton.adapters.aws import Aws, later
-from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter, thread_pulse
+from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter, SystemWatchdog, thread_pulse
 from baton.adapters.discreet import add_secret_filter
 from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
@@ -313,11 +313,15 @@ def make_worker() -> tuple[Worker, Engine]:
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
+    # Not in tests that call the handler, whose process is not the worker's own.
+    watchdog = SystemWatchdog() if settings.runtime_api() else None
     if settings.is_debugged():  # in one process; a person may hold the event loop
-        performer = ToolPerformer(registry)
+        performer, watchdog = ToolPerformer(registry), None
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     name_steps(logging.getLogger())
-    engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
+    engine = replace(
+        engine, metrics=metrics, watch=watch, watchdog=watchdog, api_url=config.api_url.rstrip("/")
+    )
     builds = LambdaBuilds(later(lambda: aws.patient_lambda), config.worker, Threads(BUILDS_AT_ONCE))
     engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))

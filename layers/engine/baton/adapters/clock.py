@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +31,19 @@ class SystemMeter:
 
     def worked(self) -> int:
         return time.process_time_ns() // _NS_PER_MS
+
+
+class SystemWatchdog:
+    """The kernel's timer of this process. Its signal ends the process also where a call blocks the event loop
+    or holds the interpreter; no child has the timer.
+    """
+
+    def __init__(self) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+
+    def set(self, ms: int | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0 if ms is None else ms / 1_000)
 
 
 class SystemEntropy:

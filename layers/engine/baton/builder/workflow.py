@@ -154,6 +154,8 @@ FIELDS: Mapping[str, Writer] = {
     "description": Collector.value,
 }
 
+_OF_ASKED: Mapping[str, Writer] = {"tools": tools_of, "requires_approval": failure_fields}
+
 HEAD: Mapping[str, Writer] = {
     "input": any_schema,
     "schemas": schema_by_name,
@@ -405,6 +407,7 @@ class Workflow(Roots):
         *,
         tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
         operations: Mapping[str, str | Sequence[str]] | None = None,
+        requires_approval: Mapping[str, bool | Mapping[str, Any]] | None = None,
         signal: str | None = None,
         turns: int | None = None,
         calls: int | None = None,
@@ -418,12 +421,12 @@ class Workflow(Roots):
         answers.
 
         `tools` are names, patterns and `@tool` functions. `operations` are those of APIs that `std.openapi`
-        may call. `signal` names the signal with messages of the agent's user. `turns`, `calls`,
-        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
-        summarised.
+        may call. `requires_approval` names calls that a person approves first. `signal` names the signal with
+        messages of the agent's user. `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With
+        `summarise`, older messages that exceed a request are summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
-        fields |= {"signal": signal, "summarise": summarise}
+        fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 
@@ -437,9 +440,7 @@ class Workflow(Roots):
     ) -> Node:
         check_said(more, ModelOptions)
         asked = {
-            key: (tools_of if key == "tools" else Collector.value)(
-                self._made, f"{_place(name)}/{kind}/{key}", value
-            )
+            key: _OF_ASKED.get(key, Collector.value)(self._made, f"{_place(name)}/{kind}/{key}", value)
             for key, value in (*fields.items(), *more.items())
             if value is not None and (key in fields or key in OF_MODEL)
         }

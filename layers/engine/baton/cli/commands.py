@@ -37,7 +37,16 @@ from baton.cli.deployment.sagas import (
     steps,
     value,
 )
-from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
+from baton.cli.deployment.steering import (
+    cancel,
+    doctor,
+    fork,
+    replay,
+    resume,
+    rollback,
+    send_events,
+    signal,
+)
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
@@ -54,7 +63,18 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, claims, breakers, error_budget, users, dlq),
+    "Incidents": (
+        doctor,
+        replay,
+        incidents,
+        acknowledge,
+        resolve,
+        claims,
+        breakers,
+        error_budget,
+        users,
+        dlq,
+    ),
     "Shell": (completion,),
 }
 

@@ -355,7 +355,7 @@ class SagaCalls(Calls):
         return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
 
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
-        """Resume a parked saga: `POST /sagas/{id}/resume`."""
+        """Resume a parked saga, or repair one: `POST /sagas/{id}/resume`."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
         return await self._send_to(saga, "resume", body=body)
 
@@ -373,6 +373,22 @@ class ScheduleCalls(Calls):
     async def schedule(self, name: str) -> dict[str, Any]:
         """Return a schedule: `GET /schedules/{name}`."""
         return await self._get(path_of(_SCHEDULE_NAME, name), has="state")
+
+    async def diagnosis(self, saga: str, *, repair: bool = False) -> dict[str, Any]:
+        """Return what is wrong with a saga, after its repair if that is asked for:
+        `GET` or `POST /sagas/{id}/diagnosis`.
+        """
+        if repair:
+            return await self._send_to(saga, "diagnosis", body={})
+        return await self._get_of(saga, "diagnosis", has="findings")
+
+    async def diagnoses(self, *, repair: bool = False, cursor: str = "") -> dict[str, Any]:
+        """Return what is wrong with a page of open sagas: `POST /diagnoses`."""
+        return await self._send("/diagnoses", {"repair": repair, "cursor": cursor}, has="examined")
+
+    async def replay(self, saga: str) -> dict[str, Any]:
+        """Return the first divergence of a saga from its replay: `GET /sagas/{id}/replay`."""
+        return await self._get_of(saga, "replay", has="folded")
 
     async def set_schedule(self, name: str, do: str) -> dict[str, Any]:
         """Pause or resume a schedule: `POST /schedules/{name}/pause` or `/resume`."""

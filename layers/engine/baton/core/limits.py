@@ -197,8 +197,22 @@ class Execution:
     ] = 1_000
     lease_grace_ms: Annotated[
         int,
-        Meta(ge=100, le=60_000, description="From an invocation's hard deadline to the end of its leases."),
+        Meta(
+            ge=100,
+            le=60_000,
+            description="From the end of a worker to the end of its leases. A worker ends at the hard deadline of its "
+            "invocation, or when it could not renew a lease.",
+        ),
     ] = 1_000
+    lease_ms: Annotated[
+        int,
+        Meta(
+            ge=15_000,
+            le=901_000,
+            description="Time of a lease that is not renewed: by then, plus the clock skew, the death of its worker is "
+            "found. An invocation that may last longer renews its leases at half of it.",
+        ),
+    ] = 45_000
     clock_skew_ms: Annotated[
         int,
         Meta(
@@ -539,9 +553,9 @@ class Limits(
     PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
     """
 
-    start_due_ms: int = 60_000
+    start_due_ms: int = 45_000
     busy_sweep_ms: int = 300_000
-    fork_deadline_ms: int = 60_000
+    fork_deadline_ms: int = 45_000
     timer_by_message_ms: int = 900_000
     entry_bytes: int = 196_608
     answer_ms: int = 200
@@ -566,6 +580,10 @@ class Limits(
     compile_ms: int = 2_000
 
     def __post_init__(self) -> None:
+        if self.lease_ms < 2 * self.lease_grace_ms:
+            raise ValueError(
+                "lease_ms must be at least twice lease_grace_ms: a worker ends that much before its lease"
+            )
         if self.store_pause_first_ms > self.store_pause_longest_ms:
             raise ValueError("store_pause_first_ms must not be above store_pause_longest_ms")
         for look in ("sweep_shortest_ms", "sweep_longest_ms"):

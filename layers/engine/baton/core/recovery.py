@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from baton.core.decide.decide import advance
+from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.expressions import iso
 from baton.core.limits import Limits
@@ -348,3 +350,62 @@ def _names(events: Sequence[ev.Event]) -> Iterable[str]:
             yield f"answer {event.key}"
         elif isinstance(event, ev.SignalReceived):
             yield event.name
+
+
+# ---- deciding again
+
+_GIVEN = ev.Attempted | ev.ChildReported | ev.NoticesSent | ev.UnitRecorded
+"""Events that say what has happened: an outcome, or what another writer knows."""
+_FOLLOWS = (
+    ev.Opening | ev.Closing | ev.Moving | ev.NodeSkipped | ev.JoinFired | ev.NodeAdmitted | ev.NodeBegan
+    | ev.SagaEnded
+)  # fmt: skip
+"""Events that a decision records because of them."""
+_COMPARED = frozenset({"kind", "node", "iteration", "item", "emits", "status", "signal", "child"})
+
+
+def decided_again(program: Program, before: State, entry: ev.Entry) -> tuple[list[str], list[str]] | None:
+    """Return what an entry of a worker records and what would be decided now, each a line an event, sorted.
+
+    None where that cannot be told: the entry is another writer's, or has a failure, a notice or a report;
+    the decision needs a value outside the state, a sandbox or the code of a function; or the saga stops.
+    """
+    succeeded = [event for event in entry.events if isinstance(event, ev.StepSucceeded)]
+    rest = [event for event in entry.events if not isinstance(event, ev.StepSucceeded)]
+    is_told = entry.epoch and not before.is_stopping and before.parked is None
+    if not is_told or any(isinstance(one, _GIVEN) or not isinstance(one, _FOLLOWS) for one in rest):
+        return None
+    if any(node.function for node in program.graph.nodes) or any(one.callback for one in succeeded):
+        return None
+    outcomes = [_outcome(one) for one in succeeded]
+    made = advance(program, before, outcomes, entry.at)
+    if made.more or made.decision.is_lacking or made.taken < len(outcomes):
+        return None
+    return _lines(entry.events), _lines(made.events)
+
+
+def _outcome(event: ev.StepSucceeded) -> Outcome:
+    """Return the outcome that an event records."""
+    return Outcome(
+        slot=event.slot,
+        attempt=event.attempt,
+        started_at=event.started_at,
+        ended_at=event.ended_at,
+        output=event.full or event.output,
+        cost=event.cost,
+        tool=event.tool,
+        tool_version=event.tool_version,
+        schema_hash=event.schema_hash,
+        usage=event.usage,
+        assumed=event.assumed,
+        digest=event.digest,
+        recorded=event.recorded,
+    )
+
+
+def _lines(events: Iterable[ev.Event]) -> list[str]:
+    """Return of each event what the same log must lead to: its kind, its place and the tokens it emits."""
+    return sorted(
+        " ".join(f"{key}={value}" for key, value in to_builtins(event).items() if key in _COMPARED)
+        for event in events
+    )

@@ -69,6 +69,7 @@ from baton.ports.process import (
     ThreadStore,
     UnitLog,
     Watch,
+    Watchdog,
     tenant_of,
 )
 from baton.ports.records import CheckpointRow, Checkpoints, Definition, Definitions, Effect, Effects, Rates
@@ -83,5 +84,5 @@ __all__ = [
     "NoticeRecord", "Notices", "Offload", "Performer", "Place", "Pulse", "QuestionRow", "Questions",
     "Queue", "Rates", "Record", "Release", "Report", "Reservation", "ReservationChange", "SagaRef",
     "Sandbox", "Spot", "StepContext", "StepFailure", "Store", "StoreLimits", "Sums", "Telling",
-    "ThreadStore", "UnitLog", "Wake", "Watch", "tenant_of",
+    "ThreadStore", "UnitLog", "Wake", "Watch", "Watchdog", "tenant_of",
 ]  # fmt: skip

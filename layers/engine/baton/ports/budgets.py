@@ -152,8 +152,8 @@ class Budgets(Protocol):
         """
         ...
 
-    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
-        """Free the reservations that have expired.
+    def expire(self, account: Account, now: int, holder: str = "", *, is_dead: bool = False) -> BudgetAnswer:
+        """Free the reservations that have expired, and that of `holder` if it `is_dead`.
         They stay, with an amount of 0, so that their spending can still be counted.
 
         Return the reservation of `holder`, which is kept for an hour after its end.

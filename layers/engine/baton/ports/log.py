@@ -237,8 +237,16 @@ class Log(Protocol):
         Sets owner, until, `due_at` in lane `work`, epoch + 1 and removes `wake`. With `stays`, the stored due
         time and lane stay; refused unless it is set and not after `due_at`. A pending wake stays, too: its
         version is in the log, and the taker loads afterwards. A repeated request finds itself and changes
-        nothing more; one that arrives after any other take is refused. Return the head as it was **before**
-        (so that an expired lease can be seen); None when refused or when no head exists.
+        nothing more; one that arrives after any other take, or after a renewal, is refused. Return the head
+        as it was **before** (so that an expired lease can be seen); None when refused or when no head exists.
+        """
+        ...
+
+    def renew(self, ref: SagaRef, owner: str, epoch: int, until: int) -> bool:
+        """Move the end of a lease to `until`, if it is still this one. A repeated request finds itself.
+
+        Nothing else changes, and no index has the end. An end never comes nearer: return false, and write
+        nothing, for another owner or epoch, or where the end is later.
         """
         ...
 

@@ -370,7 +370,8 @@ class NoRoom(Exception):
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """Body of a wake on the queue and of a direct invocation: a saga's key and the known version of its log.
 
-    `build`: the deployed code that may mend a saga, which is parked for a defect and was `due` then.
+    `build`: the deployed code that may mend a saga, which is parked for a defect and was `due` then. Without
+    one, `due` is the end of a lease that an earlier wake has found held: this one does not come again.
     """
 
     saga: str
@@ -382,6 +383,14 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 def tenant_of(message: Message) -> str:
     """Return the tenant of a message."""
     return SagaRef.parse(message.saga).tenant
+
+
+class Watchdog(Protocol):
+    """Timer that ends this process, whatever the process does then."""
+
+    def set(self, ms: int | None) -> None:
+        """End the process in `ms` milliseconds, in place of the time that was set before; None: never."""
+        ...
 
 
 class Queue(Protocol):

@@ -10,14 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.errors import EngineFault, StoreUnavailable
-from baton.ports import LANES, PARKED, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
+from baton.ports import (
+    LANES,
+    PARKED,
+    TIMER,
+    WORK,
+    Clock,
+    Due,
+    Invoker,
+    Log,
+    Message,
+    Offload,
+    Place,
+    Queue,
+    SagaRef,
+)
 from baton.runtime.invocation.context import by_turns
 from baton.runtime.mending import DeployedBuild
 
@@ -26,14 +41,20 @@ logger = logging.getLogger("baton.reconciler")
 PER_PAGE = 1_000
 PER_CALL = 10  # wakes of one invocation, messages of one request
 SIDE_BY_SIDE = 8  # calls of one lane: one that hangs must not stop the rest
-CALLS = 6 * SIDE_BY_SIDE  # of one invocation: four lanes wake, timers are sent ahead, and code may mend
+CALLS = 7 * SIDE_BY_SIDE  # of one invocation: four lanes wake, two are sent ahead, and code may mend
 RUNS = 32  # invocations that share the shards, since a state machine does no more than 40 things at once
 RESERVE_MS = (
     7_000  # from the beginning of the last call to the end of the run; a client gives up after six seconds
 )
 MENDED_A_MINUTE = 300  # of all shards: sagas that code may mend, beside those that are at work
+LOOKS_EVERY = 10  # runs: one of them looks at a page of the lists, for sagas that no index leads to
+LOOKED_AT = 25
+TENANTS = 100  # that were met last, in turn
+LOST_AFTER_MS = 8 * DAY_MS  # no sweep lets a saga wait as long
 PERIODS_AHEAD = 2  # the schedule starts a run somewhere in its minute, so the next one may be nearly two away
 
+OPEN = ("open", "waiting")
+"""Groups of the lists in which a saga is in the due index."""
 _Act: TypeAlias = Callable[[Sequence[Due]], Awaitable[int]]
 _Span: TypeAlias = tuple[int, int]  # of due times
 
@@ -43,6 +64,7 @@ class Sweep:
     """Result of one run in its shards: sagas woken and timed, and calls that failed.
 
     `more`: some were left for the next. `mended`: sagas parked for a defect that other code may mend.
+    `found`: sagas in no index that were made due.
     """
 
     woken: int
@@ -50,6 +72,7 @@ class Sweep:
     failed: int
     more: bool
     mended: int = 0
+    found: int = 0
 
 
 @dataclass
@@ -86,11 +109,14 @@ class Reconciler:
         self._offload = offload
         self._period = period
         self._deployment = deployment
+        self._lists = OrderedDict[str, tuple[int, Place | None]]()
+        """Tenants that were met, each with the list and the place in it to look at next."""
         # Where the code is not known, no saga waits for other code.
         self.lanes = LANES if deployment is not None else tuple(lane for lane in LANES if lane != PARKED)
 
     async def sweep(self, shard: int, left: int) -> Sweep:
-        """Wake all that is due now; time what a saga waits for and what falls due before the next run.
+        """Wake all that is due now; time what a saga waits for, and what falls due before the next run: among it
+        sagas at work, whose holders may have died.
         `left`: ms it has.
 
         A run takes each `RUNS`th shard from `shard` on, all of them side by side. A call that fails stops no
@@ -100,16 +126,20 @@ class Reconciler:
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
         run = _Run(range(shard, self._log.limits.due_shards, RUNS), now + left - RESERVE_MS)
-        *wakings, timed, mended = await asyncio.gather(
+        *wakings, timers, held, mended = await asyncio.gather(
             *(self._lane(run, lane, (0, now), self._wake) for lane in self.lanes),
             self._lane(run, TIMER, (now + 1, ahead), self._time),
+            self._lane(run, WORK, (now + 1, ahead), self._time),
             self._mend(run, now),
         )
-        woken = sum(wakings)
-        sweep = Sweep(woken=woken, timed=timed, failed=len(run.failures), more=run.more, mended=mended)
+        woken, found = sum(wakings), await self._look(run, now)
+        timed = timers + held
+        sweep = Sweep(
+            woken=woken, timed=timed, failed=len(run.failures), more=run.more, mended=mended, found=found
+        )
         level = logging.ERROR if sweep.failed else logging.INFO
         figures = {"woken": woken, "timed": timed, "failed": sweep.failed, "more": sweep.more}
-        figures |= {"mended": mended} if mended else {}
+        figures |= {name: count for name, count in (("mended", mended), ("found", found)) if count}
         logger.log(level, "swept", extra={"shard": shard, **figures})
         if run.failures and not (woken or timed or mended):
             raise run.failures[0]
@@ -135,6 +165,8 @@ class Reconciler:
                 run.more = True
                 break
             last = page[-1] if page else None
+            for ref, _ in page:
+                self._lists.setdefault(ref.tenant, (0, None))
             page = by_turns(page, lambda due: due[0].tenant)
             parts = [page[start : start + PER_CALL] for start in range(0, len(page), PER_CALL)]
             done += sum(await asyncio.gather(*(self._part(run, act, part, slots) for part in parts)))
@@ -188,6 +220,57 @@ class Reconciler:
             run.failed(error)
             return 0
         return sent
+
+    async def _look(self, run: _Run, now: int) -> int:
+        """Look at a page of a tenant's open sagas. Make those due that no index leads to; return how many.
+
+        It is the net below all others: a saga gets there only by a lost or a tampered item. A process goes
+        through the lists of the tenants that it has met in turn, and begins anew when it is replaced.
+        """
+        if now // self._period % LOOKS_EVERY or not self._lists or self._is_over(run):
+            return 0
+        while len(self._lists) > TENANTS:
+            self._lists.popitem(last=False)
+        tenant, (part, after) = self._lists.popitem(last=False)
+        shards = range(run.shards[0], self._log.limits.status_shards, RUNS)
+        parts = [(group, shard) for group in OPEN for shard in shards]
+        try:
+            if not parts:
+                return 0
+            group, shard = parts[part % len(parts)]
+            rows, place = await self._offload(
+                self._log.listed, tenant, group, shard, limit=LOOKED_AT, after=after
+            )
+            found = await asyncio.gather(*(self._restore(SagaRef(tenant, row.id), now) for row in rows))
+            part, after = (part, place) if place is not None else (part + 1, None)
+            return sum(found)
+        except Exception as error:  # noqa: BLE001  # nothing else depends on it
+            run.failed(error)
+            return 0
+        finally:
+            self._lists[tenant] = part, after
+
+    async def _restore(self, ref: SagaRef, now: int) -> bool:
+        """Make a saga due that is in no index, or so far away that no sweep comes to it.
+        Return false if another writer was first.
+        """
+        head = await self._offload(self._log.read_head, ref)
+        if head is None or head.group not in OPEN:
+            return False
+        if head.due_at is not None and head.due_at <= now + LOST_AFTER_MS:
+            return False
+        if not head.owner or head.until <= now:
+            done = await self._offload(self._log.arm, head, now)
+        elif head.until > now + LOST_AFTER_MS:  # no invocation lasts as long
+            take = self._log.take
+            done = await self._offload(take, ref, head.owner, now, head.epoch, now) is not None
+        else:
+            return False
+        if done:
+            logger.warning(
+                "repaired a saga", extra={"saga": ref.id, "finding": "not_due", "by": "reconciler"}
+            )
+        return done
 
     def _some(self, page: Sequence[Due], now: int) -> Sequence[Due]:
         """Return as many as are woken in one run, others in the next:

@@ -13,6 +13,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from msgspec.structs import asdict
+
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import encode_graph, hash_of, split_hash, starter_of
@@ -36,13 +38,14 @@ from baton.core.recovery import (
     PutGraph,
     ReadLog,
     Recover,
+    decided_again,
     diagnose,
     repair,
 )
 from baton.errors import CorruptLog, NotFound, UnknownEntry, Unreadable, UserError
 from baton.ports import Head, Record, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, InvocationScope
-from baton.runtime.log.history import History
+from baton.runtime.log.history import PAGE, History, ReadingTime
 
 if TYPE_CHECKING:
     from baton.core.documents import compile as compiler
@@ -56,6 +59,8 @@ TRIES = 8
 VERSIONS = 100
 """Newest versions of a workflow among which the document of a lost graph is looked for."""
 SIDE_BY_SIDE = 8
+MOST_SHOWN = 500
+"""Characters of a field that a replay shows."""
 _UNREAD = frozenset({GRAPH_LOST, NEWER_RELEASE, NOTHING_STABLE, UNREADABLE})
 
 
@@ -73,7 +78,7 @@ class FoundState(View):
 
     code: Annotated[str, f"One of {', '.join(FINDINGS)}."]
     message: Annotated[str, "The state, and where it is."]
-    remedy: Annotated[str, "What sets it right: a repair does so if `repairable`, else a person."]
+    remedy: Annotated[str, "Action that sets it right: a repair takes it if `repairable`, else a person."]
     repairable: Annotated[bool, "True if a repair sets it right."]
 
 
@@ -93,6 +98,29 @@ class DiagnosisPage(View):
     examined: Annotated[Count, "Number of sagas on this page."]
     sagas: Annotated[list[Diagnosis], "Those of them with findings."]
     next: Cursor
+
+
+class Divergence(View):
+    """First place where a replay comes to something else than is stored."""
+
+    at: Annotated[str, "`log`, `decision`, `snapshot` or `head`."]
+    version: Annotated[Count, "Version of the entry, or of the snapshot."]
+    stored: Annotated[list[str], "Stored facts that the replay does not come to."]
+    replayed: Annotated[list[str], "Facts that the replay comes to in their place."]
+
+
+class Replay(View):
+    """Result of folding a saga's log again from entry 1, and of deciding again what its workers decided."""
+
+    id: str
+    status: Status
+    version: Annotated[Count, "Newest version that was folded."]
+    folded: Annotated[Count, "Number of entries that were folded."]
+    decided: Annotated[
+        Count,
+        "Number of entries that were decided again. The others cannot be: failures, reports, notices, functions, and entries of callers.",
+    ]
+    divergence: Annotated[Divergence | None, "Null if the replay comes to what is stored."]
 
 
 class Doctor:
@@ -175,6 +203,55 @@ class Doctor:
             version=state.version,
             findings=list(map(_shown, examined.findings)),
             repaired=list(map(_shown, treated)),
+        )
+
+    async def replay(self, ref: SagaRef) -> Replay:
+        """Fold a saga again from entry 1, and decide again. Raises `NotFound`, `TooLarge`, `MissingGraph`."""
+        head = await self._head(ref)
+        history = History(self._engine.log, self._engine.blobs, self._call, ref)
+        time, counts, found = ReadingTime(self._engine.clock, self._call.deadline), [0, 0], None
+        program: Program | None = None
+        at_snapshot: State | None = None
+        try:
+            async for before, entry in history.replayed():
+                state = history.state
+                if program is None:
+                    program = await self._scope.catalog.program(ref.tenant, state.origin.graph)
+                counts[0] += 1
+                if found is None and (both := decided_again(program, before, entry)) is not None:
+                    counts[1] += 1
+                    found = _divergence("decision", entry.version, *both)
+                if state.version == head.snapshot:
+                    at_snapshot = state
+                if not counts[0] % PAGE:
+                    time.check("folded again", head.folded, state.version)
+        except Unreadable as error:
+            found = found or Divergence(
+                at="log",
+                version=error.version or history.state.version + 1,
+                stored=[str(error)],
+                replayed=[],
+            )
+        state = history.state
+        if found is None and at_snapshot is not None:
+            stored = await history.snapshot_state(head.branch, head.snapshot)
+            if stored is not None and stored != at_snapshot:
+                pair = _fields(stored), _fields(at_snapshot)
+                found = _divergence("snapshot", head.snapshot, *pair)
+        if found is None:
+            heads = [one for one in (await self.examine(ref)).findings if one.code != GRAPH_LOST]
+            if heads:
+                found = Divergence(
+                    at="head", version=head.folded, stored=[heads[0].message], replayed=[heads[0].remedy]
+                )
+        status = head.status if program is None else status_of(state, program)
+        return Replay(
+            id=ref.id,
+            status=status,
+            version=state.version,
+            folded=counts[0],
+            decided=counts[1],
+            divergence=found,
         )
 
     async def page(self, ids: list[str], tenant: str, *, repairs: bool) -> list[Diagnosis]:
@@ -268,6 +345,23 @@ class Doctor:
             traceparent=self._scope.traceparent(examined.history.state.origin.traceparent),
             events=(recovery, forked),
         )
+
+
+def _divergence(at: str, version: int, stored: list[str], replayed: list[str]) -> Divergence | None:
+    """Return the difference of two lists of facts; None if they are equal."""
+    if stored == replayed:
+        return None
+    return Divergence(
+        at=at,
+        version=version,
+        stored=[one for one in stored if one not in replayed],
+        replayed=[one for one in replayed if one not in stored],
+    )
+
+
+def _fields(state: State) -> list[str]:
+    """Return the fields of a state as facts, one a line."""
+    return [f"{name}={str(value)[:MOST_SHOWN]}" for name, value in asdict(state).items()]
 
 
 def _shown(found: Finding) -> FoundState:

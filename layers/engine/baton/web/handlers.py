@@ -116,6 +116,12 @@ async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:
     return await ask.service.resume(ask.path["saga"], ask.body.budget_usd)
 
 
+async def diagnose(ask: Ask[bodies.DiagnosesBody]) -> object:
+    """Handle `POST /diagnoses`."""
+    body = ask.body
+    return await ask.service.diagnoses(repairs=body.repair, limit=body.limit, cursor=body.cursor)
+
+
 async def acknowledge(ask: Ask[bodies.AcknowledgeBody]) -> object:
     """Handle `POST /incidents/{incident}/acknowledge`."""
     return await ask.service.incidents.acknowledge(ask.path["incident"], ask.body.note)

@@ -16,6 +16,7 @@ from baton.core.read import answers as shared
 from baton.core.read import costs, definition_views, explain, places, step_runs, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
+from baton.runtime import recovery
 from baton.runtime.requests import answers as people
 from baton.runtime.requests import claims, lists, operators, queries, schedules
 from baton.settings import ApiSettings
@@ -39,6 +40,7 @@ _FILES = (
     people,
     places,
     queries,
+    recovery,
     schedules,
     shared,
     views,

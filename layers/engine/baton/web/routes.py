@@ -498,8 +498,31 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=handlers.resume_saga, roles=("operate",),
-        summary="Resume a parked saga.",
+        summary="Resume a parked saga, or repair one that does not go on by itself.",
         parameters=(_SAGA,), body=bodies.ResumeBody, answers={202: "Accepted"}, refusals=(409,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/diagnosis", id="diagnoseSaga", roles=("operate",),
+        handler=lambda ask: ask.service.diagnosis(ask.path["saga"], repairs=False),
+        summary="Compare a saga's head, log and graph, and list what is wrong with it.",
+        parameters=(_SAGA,), answers={200: "Diagnosis"},
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/diagnosis", id="repairSaga", roles=("operate",),
+        handler=lambda ask: ask.service.diagnosis(ask.path["saga"], repairs=True),
+        summary="Repair a saga as far as no person has to decide. A healthy saga stays as it is.",
+        parameters=(_SAGA,), answers={202: "Diagnosis"},
+    ),
+    Route(
+        method="POST", path="/diagnoses", id="diagnoseSagas", handler=handlers.diagnose, roles=("operate",),
+        summary="Diagnose, and optionally repair, the open sagas of the tenant, page by page.",
+        body=bodies.DiagnosesBody, answers={202: "DiagnosisPage"},
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/replay", id="replaySaga", roles=("operate",),
+        handler=lambda ask: ask.service.replay(ask.path["saga"]),
+        summary="Fold a saga's log again, decide again, and compare the result with its log, snapshot and head.",
+        parameters=(_SAGA,), answers={200: "Replay"}, refusals=(413,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=handlers.fork, roles=("operate",),

@@ -133,9 +133,9 @@ class DynamoBudgets(TablePort):
         }
         return part | ({"ConditionExpression": condition} if condition else {})
 
-    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
+    def expire(self, account: Account, now: int, holder: str = "", *, is_dead: bool = False) -> BudgetAnswer:
         item, mine = self._read(account, consistent=True), _HELD + holder
-        while self._free(account, item, now):
+        while self._free(account, item, now, mine if is_dead else ""):
             item = self._read(account, consistent=True)
         return BudgetAnswer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
 
@@ -176,9 +176,11 @@ class DynamoBudgets(TablePort):
     def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
         return self._sort_keys(items.ruled_pk(tenant), after, limit)
 
-    def _free(self, account: Account, item: StoredItem, now: int) -> bool:
-        """Free reservations past their time, unless others have. False when there was nothing to free."""
-        due = _due(account, item, now)[:_AT_ONCE]
+    def _free(self, account: Account, item: StoredItem, now: int, dead: str = "") -> bool:
+        """Free reservations past their time, and that of a `dead` holder, unless others have.
+        False when there was nothing to free.
+        """
+        due = _due(account, item, now, dead)[:_AT_ONCE]
         stale = _stale(account, item, now)[:_STALE_AT_ONCE]
         if not (due or stale):
             return False
@@ -268,8 +270,8 @@ def _is(name: str, value: int) -> str:
     return f"(#{name} = :was_{name}{'' if value else f' OR attribute_not_exists(#{name})'})"
 
 
-def _due(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
-    return _found(account, item, now, is_freed=False)
+def _due(account: Account, item: StoredItem, now: int, dead: str = "") -> list[tuple[str, Reservation]]:
+    return _found(account, item, now, dead, is_freed=False)
 
 
 def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
@@ -283,8 +285,10 @@ def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Rese
 
 
 def _found(
-    account: Account, item: StoredItem, until: int, *, is_freed: bool
+    account: Account, item: StoredItem, until: int, dead: str = "", *, is_freed: bool
 ) -> list[tuple[str, Reservation]]:
-    """Return reservations that expired by `until`: those that were freed, or the others."""
+    """Return reservations that expired by `until`, or are of the `dead`: those freed, or the others."""
     held = ((name, _unpacked(account, name, item)) for name in item if name.startswith(_HELD))
-    return [(name, one) for name, one in held if one.until <= until and one.is_freed == is_freed]
+    return [
+        (name, one) for name, one in held if (one.until <= until or name == dead) and one.is_freed == is_freed
+    ]

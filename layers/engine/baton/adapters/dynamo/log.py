@@ -49,12 +49,16 @@ if TYPE_CHECKING:
 
 
 # Only a take raises the epoch: the second alternative is this very request, repeated.
-_MAY_TAKE = "attribute_exists(#pk) AND (#epoch = :seen OR (#owner = :owner AND #epoch = :next))"
+_IS_REPEATED = "#owner = :owner AND #epoch = :next AND #until <= :until"
+_MAY_TAKE = f"attribute_exists(#pk) AND (#epoch = :seen OR ({_IS_REPEATED}))"
 _TAKE = "SET #owner = :owner, #until = :until, #epoch = :next{} REMOVE #wake"
 # A due time can change without a take: by an arming, a postponing, or the release of a holder that was thought dead.
 _IS_DUE = "#due_at <= :due_at"
 _BECOMES_DUE = ", #due_shard = :lane, #due_at = :due_at"
 _DEFER = "SET #due_shard = :lane, #due_at = :due_at"
+
+_MAY_RENEW = "#owner = :owner AND #epoch = :epoch AND #until <= :until"
+_RENEW = "SET #until = :until"
 
 _MAY_NUDGE = "#owner = :owner AND #epoch = :epoch AND (attribute_not_exists(#nudge) OR #nudge < :version)"
 _NUDGE = "SET #nudge = :version"
@@ -132,6 +136,10 @@ class DynamoLog(TablePort):
             values[":lane"] = self._lane(ref, WORK)
         before = self._change(ref, update, condition, values)
         return None if before is None else items.head_of(before)
+
+    def renew(self, ref: SagaRef, owner: str, epoch: int, until: int) -> bool:
+        values = {":owner": text_attribute(owner), ":epoch": number(epoch), ":until": number(until)}
+        return self._change(ref, _RENEW, _MAY_RENEW, values) is not None
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         values = {":owner": text_attribute(owner), ":epoch": number(epoch), ":version": number(version)}

@@ -163,7 +163,8 @@ class MemoryLog:
         self, ref: SagaRef, owner: str, until: int, epoch: int, due_at: int, stays: bool = False
     ) -> Head | None:
         def change(head: Head) -> Head | None:
-            if head.epoch != epoch and (head.owner, head.epoch) != (owner, epoch + 1):
+            is_again = (head.owner, head.epoch) == (owner, epoch + 1) and head.until <= until
+            if head.epoch != epoch and not is_again:
                 return None
             due, lane = (head.due_at, head.lane) if stays else (due_at, WORK)
             if due is None or due > due_at:
@@ -173,6 +174,14 @@ class MemoryLog:
             )
 
         return self._update(ref, change)
+
+    def renew(self, ref: SagaRef, owner: str, epoch: int, until: int) -> bool:
+        def change(head: Head) -> Head | None:
+            if (head.owner, head.epoch) != (owner, epoch) or head.until > until:
+                return None
+            return msgspec.structs.replace(head, until=until)
+
+        return self._update(ref, change) is not None
 
     def leave_wake(self, ref: SagaRef, owner: str, epoch: int, version: int) -> bool:
         def change(head: Head) -> Head | None:

@@ -75,9 +75,9 @@ class _Item:
     def sums(self) -> Sums:
         return Sums(self.spent, self.held, self.open, self.drawn, self.told, self.rule)
 
-    def free(self, now: int) -> None:
+    def free(self, now: int, dead: str = "") -> None:
         for holder, one in self.held_by.items():
-            if one.until <= now and not one.is_freed:
+            if (one.until <= now or holder == dead) and not one.is_freed:
                 self.held_by[holder] = one.freed()
                 billed = sum(one.billed.values())
                 self.spent += billed
@@ -138,10 +138,10 @@ class MemoryBudgets:
                 user.drawn, user.told = drawn, seen.spent
             return Drawn(is_done, user.sums, tenant.sums)
 
-    def expire(self, account: Account, now: int, holder: str = "") -> BudgetAnswer:
+    def expire(self, account: Account, now: int, holder: str = "", *, is_dead: bool = False) -> BudgetAnswer:
         with self._lock:
             item = self._item(account)
-            item.free(now)
+            item.free(now, holder if is_dead else "")
             return BudgetAnswer(True, item.sums, item.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:

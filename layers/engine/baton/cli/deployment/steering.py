@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from baton.cli.terminal.shared import Shared, json_option, key_option, print_ans
 from baton.cli.terminal.values import Duration, Whole, read_value
 from baton.client.exits import NO, CommandFailed
 from baton.words.text import counted
+
+if TYPE_CHECKING:
+    from baton.client.api import Api
 
 
 @click.command(short_help="Cancel a saga.")
@@ -106,7 +109,7 @@ def _print_reply(sent: Mapping[str, Any], name: str, as_json: bool) -> None:
     )
 
 
-@click.command()
+@click.command(short_help="Let a parked saga try again, or repair one.")
 @saga_argument
 @click.option(
     "--budget",
@@ -116,9 +119,87 @@ def _print_reply(sent: Mapping[str, Any], name: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
-    """Resume a parked saga."""
+    """Resume a parked saga, or repair one that does not go on by itself."""
     answer = shared.call(lambda api: api.resume(saga, budget))
     print_answer(answer, as_json, f"{answer['id']}  tries again")
+
+
+@click.command(short_help="Find what is wrong with sagas, and repair it.")
+@click.argument("saga", required=False)
+@click.option("--repair", is_flag=True, help="Repair what is found, as far as no person has to decide.")
+@json_option
+@click.pass_obj
+def doctor(shared: Shared, saga: str | None, repair: bool, as_json: bool) -> None:
+    """Compare head, log and graph of SAGA, or of all open sagas, and list what is wrong.
+
+    The status is 1 if findings are left.
+    """
+    found: list[dict[str, Any]] = []
+    examined = 0
+
+    async def run(api: Api) -> None:
+        nonlocal examined
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await api.diagnoses(repair=repair, cursor=cursor)
+            examined += page["examined"]
+            found.extend(page["sagas"])
+            cursor = page["next"]
+
+    if saga is None:
+        shared.call(run)
+    else:
+        found, examined = [shared.call(lambda api: api.diagnosis(saga, repair=repair))], 1
+    left = sum(len(one["findings"]) for one in found)
+    done = sum(len(one["repaired"]) for one in found)
+    if as_json:
+        print_json({"examined": examined, "sagas": found})
+    else:
+        for one in found:
+            _print_findings(one, is_asked=repair)
+        click.echo(
+            f"{examined} examined, {done} repaired, {left} {'finding is' if left == 1 else 'findings are'} left"
+        )
+    if left:
+        raise click.exceptions.Exit(NO)
+
+
+def _print_findings(one: dict[str, Any], *, is_asked: bool) -> None:
+    from baton.words.text import plain
+
+    for finding in one["repaired"]:
+        click.echo(f"{one['id']}  repaired {finding['code']}: {plain(finding['message'])}")
+    for finding in one["findings"]:
+        click.echo(f"{one['id']}  {finding['code']}: {plain(finding['message'])}")
+        hint = " (--repair)" if finding["repairable"] and not is_asked else ""
+        click.echo(f"    {plain(finding['remedy'])}{hint}")
+
+
+@click.command(short_help="Fold a saga's log again, and decide again.")
+@saga_argument
+@json_option
+@click.pass_obj
+def replay(shared: Shared, saga: str, as_json: bool) -> None:
+    """Fold the log of SAGA again from its first entry, and decide again what its workers decided.
+
+    Prints the first difference from log, snapshot or head; the status is 1 if there is one. No step is run.
+    """
+    from baton.words.text import plain
+
+    answer = shared.call(lambda api: api.replay(saga))
+    difference = answer["divergence"]
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['id']}  {answer['folded']} entries folded, {answer['decided']} decided again")
+    if difference is None:
+        return
+    if not as_json:
+        click.echo(f"the {difference['at']} differs at version {difference['version']}")
+        for name in ("stored", "replayed"):
+            for line in difference[name]:
+                click.echo(f"  {name}: {plain(line)}")
+    raise click.exceptions.Exit(NO)
 
 
 @click.command(short_help="Go on from an earlier state, in a new branch.")

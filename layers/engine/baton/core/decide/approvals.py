@@ -15,7 +15,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.decide.unknown_outcomes import failed_outside
 from baton.core.effects.toolspec import ApprovalRequest
-from baton.core.expressions import ExpressionError, excess_of
+from baton.core.expressions import ExpressionError, compile_template, excess_of
 from baton.core.log import events as ev
 from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, question_ms, steps_of
 from baton.core.log.records import Escalation
@@ -38,9 +38,9 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
     place = Slot.parse(slot)
     node = context.program.node_at(state, slot)
     approval = node.approval
-    template = None if place.scope else context.program.approvals.get(place.node)
+    said = None if place.scope or approval is None else approval.says
     try:
-        says = {**request.says, **({} if template is None else context.render(template))}
+        says = {**request.says, **({} if said is None else context.render(compile_template(said)))}
         expires_ms = (approval.expires_ms if approval is not None else 0) or request.expires_ms
         waits = question_ms(expires_ms, context.program.limits)
         ask = approval_of(state, slot, request, says, waits, now)

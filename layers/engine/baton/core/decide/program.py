@@ -8,6 +8,7 @@ flight and not the nodes of the graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from baton.core.conditions import names_of
 from baton.core.expressions import Path, Template, compile_template, parse
@@ -125,10 +126,7 @@ class Program:
         }
         """The keys that the document gives to calls of tools."""
         self.approvals: dict[str, Template] = {
-            node.name: compile_template(approval.says)
-            for node in graph.nodes
-            if (approval := node.approval if node.each is None else node.each.do.approval) is not None
-            and approval.says is not None
+            node.name: compile_template(said) for node in graph.nodes if (said := _asked(node)) is not None
         }
         """The document's texts in questions about calls of tools."""
         self.choices: dict[str, Path] = {
@@ -402,6 +400,14 @@ class Program:
     def is_needed(self, node: str, ahead: int) -> bool:
         """Return true if the output of `node` can still be read."""
         return node in self._for_output or bool(self._readers[node] & ahead)
+
+
+def _asked(node: Node) -> Any:
+    """Return the template of the texts in questions about a node's calls; None without."""
+    if node.agent is not None:
+        return node.agent.approvals or None
+    approval = node.work.approval
+    return None if approval is None else approval.says
 
 
 def _pause_of(loop: Loop) -> tuple[Path, ...]:

@@ -15,6 +15,12 @@ from baton.core.expressions import expressions_in
 from baton.errors import Problem
 
 API, OPERATION, OPERATIONS = "api", "operation", "operations"
+OFFERS, APIS = "offers", "apis"
+"""Arguments of an agent's turn: by the name of a call without a tool of its own, what its model is told of
+it; and the operations whose descriptions are fetched.
+"""
+DESCRIBE: Final = "std.describe_operations"
+"""The tool that describes operations."""
 NOT_LISTED: Final = "call_not_allowed"
 _SHOWN = 20
 
@@ -27,6 +33,25 @@ def keeps_list(spec: ToolSpec) -> bool:
     same name.
     """
     return GRANTED_LIST_KEY in spec.parameters.get("properties", {}).get(OPERATIONS, {})
+
+
+def calls_operations(spec: ToolSpec) -> bool:
+    """Return true if the tool keeps a list and calls one operation of it."""
+    return keeps_list(spec) and {API, OPERATION} <= spec.parameters["properties"].keys()
+
+
+def operation_name(api: str, operation: str) -> str:
+    """Return the name of an operation among the calls of an agent."""
+    return f"{api}:{operation}"
+
+
+def operation_offer(spec: ToolSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text for a model about one operation, as far as it is known without its description."""
+    properties = {key: of for key, of in spec.parameters["properties"].items() if key not in given}
+    required = [key for key in spec.parameters.get("required", ()) if key not in given]
+    parameters = {**spec.parameters, "properties": properties, "required": required}
+    about = f"Calls the operation `{given[OPERATION]}` of the API `{given[API]}`."
+    return {"description": about, "parameters": parameters}
 
 
 def operation_refusal(listed: Operations, api: Any, operation: Any) -> str:

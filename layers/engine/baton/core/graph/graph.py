@@ -380,6 +380,7 @@ class AgentParts(_Part, frozen=True, kw_only=True):
 
     `turn` is the step of all its turns; `calls` has one step for each tool that the agent may call.
     `tokens` 0: no limit. `repeatable`: tools that are called again with the same arguments.
+    `operations`: a step for each operation of an API, by the name under which the model calls it.
     """
 
     turn: Node
@@ -389,6 +390,18 @@ class AgentParts(_Part, frozen=True, kw_only=True):
     calls_in_all: int
     tokens: int = 0
     repeatable: tuple[str, ...] = ()
+    operations: dict[str, Node] = {}
+
+    @property
+    def by_name(self) -> dict[str, Node]:
+        """The steps of its calls, by the name under which the model calls each."""
+        return {**{call.tool: call for call in self.calls}, **self.operations}
+
+    @property
+    def approvals(self) -> dict[str, Any]:
+        """The templates of questions about its calls, by the same names."""
+        asking = ((name, call.approval) for name, call in self.by_name.items())
+        return {name: one.says for name, one in asking if one is not None and one.says is not None}
 
 
 class FunctionParts(_Part, frozen=True, kw_only=True):

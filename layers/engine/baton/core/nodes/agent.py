@@ -66,10 +66,7 @@ class AgentKind(TaskKind):
             return replace(parts.turn, output_schema=node.output_schema, limits=asked, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
-        for call in parts.calls:
-            if call.tool == tool:
-                return call
-        return node
+        return parts.by_name.get(tool, node)
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)
@@ -142,7 +139,7 @@ class AgentKind(TaskKind):
         parts = _parts(node)
         return {
             "model": node.arguments["model"],
-            "tools": [call.tool for call in parts.calls],
+            "tools": [*parts.by_name],
             "turns": parts.turns,
         }
 
@@ -161,7 +158,7 @@ def _parts(node: Node) -> AgentParts:
 
 
 def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
-    known = ", ".join(sorted(call.tool for call in parts.calls))
+    known = ", ".join(sorted(parts.by_name))
     return ev.failed_with(NOT_ALLOWED, f"`{tool}` is none of the tools that may be called: {known}")
 
 
@@ -217,7 +214,7 @@ def _next_turn(
 
 
 def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Iterator[ev.Called]:
-    made, known = dict(work.made), {call.tool for call in parts.calls}
+    made, known = dict(work.made), parts.by_name
     left = parts.calls_in_all - work.used.calls
     for index, one in enumerate(asked):
         item, tool = agent_call_item(work.turn, index), str(one["tool"])

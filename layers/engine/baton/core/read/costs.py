@@ -46,7 +46,7 @@ class BillingSettings(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_blob: int = 65_536
     news_every: int = 5_000
     lease_grace: int = 1_000
-    fork_deadline: int = 60_000
+    fork_deadline: int = 45_000
     timer_by_message: int = 900_000
     limits: Limits = Limits()
 

@@ -97,11 +97,20 @@ class DueRow(Struct, kw_only=True):
         A take at 0 is of a due row, which stays in its place.
         """
         limits = self.limits
-        end = at + limits.worker_timeout_s * 1_000 + limits.lease_grace_ms + limits.clock_skew_ms
+        lasts = min(limits.worker_timeout_s * 1_000 + limits.lease_grace_ms, limits.lease_ms)
+        end = at + lasts + limits.clock_skew_ms
         if self.due is not None and (not at or self.due <= end):
             return False
         self.due = end
         return True
+
+    def renewals(self, lasted: int) -> int:
+        """Return the number of renewals of a lease that was held for `lasted` ms."""
+        limits, ends, count = self.limits, self.limits.lease_ms, 0
+        at, last = 0, limits.worker_timeout_s * 1_000 + limits.lease_grace_ms
+        while ends < last and (at := at + (ends - limits.lease_grace_ms - at) // 2) < lasted:
+            count, ends = count + 1, min(at + limits.lease_ms, last)
+        return count
 
     def give_back(self, state: State, status: str, at: int, times: Sequence[int]) -> None:
         """Release the saga at `at` (0: its due time); at each of `times` something is due by itself."""
@@ -341,6 +350,7 @@ class Ledger:
     def _end(self, turn: _Turn, dead: ev.Revived | None) -> None:
         """Record the end of a lease: given back, or left behind by `dead`."""
         lasted = turn.last - turn.first
+        self._writes += self._row.renewals(lasted) * self._head_units(turn.owner)
         if dead is not None and dead.dead_epoch == turn.epoch:
             # To the end of its time. One that wrote nothing began no earlier than the entry before it.
             until = dead.dead_until - self._deployment.lease_grace

@@ -30,6 +30,7 @@ from baton.ports import (
     Sandbox,
     Store,
     Watch,
+    Watchdog,
 )
 from baton.runtime.invocation.attempt import Values
 from baton.runtime.invocation.context import (
@@ -38,6 +39,7 @@ from baton.runtime.invocation.context import (
     Invocation,
     InvocationContext,
     StoreRetrier,
+    Tenure,
 )
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import Metrics
@@ -86,6 +88,8 @@ class Engine:
     ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    watchdog: Watchdog | None = None
+    """Timer that ends this process; None: leases last as long as their invocation can."""
     meter: Meter | None = None
     """Meter of the processor time that checking a document takes; None: the clock measures it."""
     functions: WorkflowFunctions | None = None
@@ -170,6 +174,9 @@ class InvocationScope:
         self.secrets, self.api_url = engine.secrets, engine.api_url
         self.builds = engine.builds
         give_up = invocation.deadline - engine.limits.answer_ms
+        last = invocation.deadline + engine.limits.lease_grace_ms
+        outlasts = last > invocation.started + engine.limits.lease_ms
+        tenure = Tenure(engine.clock, engine.limits, last, last, engine.watchdog if outlasts else None)
         self.call = StoreRetrier(
             engine.offload,
             engine.clock,
@@ -177,9 +184,17 @@ class InvocationScope:
             engine.limits,
             give_up,
             self.deadline.cut_off - _SAID_FIRST_MS,
+            tenure,
         )
         self.context = InvocationContext(
-            invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
+            invocation,
+            engine.store,
+            engine.blobs,
+            engine.clock,
+            engine.entropy,
+            engine.limits,
+            self.call,
+            tenure,
         )
 
         self.held: dict[str, tuple[int, int]] = {}
@@ -248,7 +263,7 @@ class InvocationScope:
     def steps(self) -> Steps:
         """Performer of steps."""
         engine = self._engine
-        performer = WithinLease(engine.performer, engine.clock, engine.limits, self.invocation)
+        performer = WithinLease(engine.performer, engine.clock, self.context.tenure)
         return Steps(
             self.context,
             performer,

@@ -456,7 +456,7 @@ class Run(Struct):
     @property
     def end(self) -> int:
         """Time until which work may begin."""
-        return min(self.deadline.cut_off, self.lease.until)
+        return self.deadline.cut_off
 
     @property
     def known(self) -> tuple[int, int, int, int]:
@@ -515,8 +515,8 @@ class LogWriter:
         self._p = scope
 
     def check_lease(self, lease: Lease) -> None:
-        """Raise `Superseded` when the time of the lease is over."""
-        if self._p.clock.now() >= lease.until:
+        """Raise `Superseded` when the time of a lease of this invocation is over."""
+        if self._p.clock.now() >= self._p.context.tenure.until:
             raise Superseded
 
     async def append(

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from baton.core.limits import Limits
 from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
 from baton.errors import PoisonMessage, StoreUnavailable, Throttled
-from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store, ThreadStore
+from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store, ThreadStore, Watchdog
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ P = ParamSpec("P")
 
 
 class StoreRetrier:
-    """Awaitable port calls for one invocation that must end by `deadline`.
+    """Awaitable port calls for one invocation that must end by `deadline`. None is repeated after its tenure.
 
     `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done
     after a call that fails.
@@ -98,7 +98,9 @@ class StoreRetrier:
         limits: Limits,
         deadline: int,
         cut_off: int | None = None,
+        tenure: Tenure | None = None,
     ) -> None:
+        self._tenure = tenure
         self._offload = offload
         self._clock = clock
         self._entropy = entropy
@@ -137,6 +139,8 @@ class StoreRetrier:
                 await asyncio.sleep(pause / 1_000)
                 ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
                 now = self._clock.now()
+                if self._tenure is not None and now >= self._tenure.until:
+                    raise
 
     def _end(self, began: int) -> int:
         """Return the time at which a call that begins now gives up.
@@ -150,11 +154,13 @@ class StoreRetrier:
     def within(self, ms: int) -> StoreRetrier:
         """Return the same port calls with a shorter limit, for an answer that is not worth more time."""
         end = min(self.deadline, self._clock.now() + ms)
-        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
+        ports = self._offload, self._clock, self._entropy, self._limits
+        return StoreRetrier(*ports, end, self._cut_off, self._tenure)
 
     def until(self, deadline: int) -> StoreRetrier:
         """Return the same port calls with another deadline."""
-        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)
+        ports = self._offload, self._clock, self._entropy, self._limits
+        return StoreRetrier(*ports, deadline, tenure=self._tenure)
 
 
 def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:
@@ -186,9 +192,61 @@ class Invocation(Struct, frozen=True):
     deadline: int
     cold: bool = False
 
-    def leases_until(self, limits: Limits) -> int:
-        """Return the time at which the leases that it takes end."""
-        return self.deadline + limits.lease_grace_ms
+
+class Tenure(Struct):
+    """Time for which an invocation may act for its sagas: `until` the first of their leases ends.
+
+    With a watchdog, leases that the invocation may outlast are renewed, and the process ends `lease_grace_ms`
+    before one ends that was neither renewed nor given back. So an expired lease is a dead process. Without a
+    watchdog, leases last as long as the invocation can: until `last`. `ends` are those of each saga's lease.
+    """
+
+    clock: Clock
+    limits: Limits
+    last: int
+    until: int
+    watchdog: Watchdog | None = None
+    ends: dict[SagaRef, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, invocation: Invocation, clock: Clock, limits: Limits) -> Tenure:
+        """Return that of an invocation without a watchdog."""
+        last = invocation.deadline + limits.lease_grace_ms
+        return cls(clock, limits, last, last)
+
+    @property
+    def dies_at(self) -> int:
+        """Time at which the process ends if the first of its leases is not renewed; 0: it does not."""
+        is_short = self.watchdog is not None and self.until < self.last
+        return self.until - self.limits.lease_grace_ms if is_short else 0
+
+    def end_of_new(self) -> int:
+        """Return the end of a lease that is taken or renewed now."""
+        return min(self.last, self.clock.now() + self.limits.lease_ms)
+
+    def hold(self, ref: SagaRef, until: int) -> None:
+        """Count a lease that the invocation has, or may have, until then."""
+        self.ends[ref] = until
+        self._set()
+
+    def drop(self, ref: SagaRef) -> None:
+        """Count a lease no more: it is known to be given back, or not to have been taken."""
+        self.ends.pop(ref, None)
+        self._set()
+
+    def end(self) -> None:
+        """End the tenure with its invocation, which acts no more."""
+        watchdog, self.watchdog = self.watchdog, None  # what is late sets it no more
+        if watchdog is not None:
+            watchdog.set(None)
+
+    def _set(self) -> None:
+        first = min(self.ends.values(), default=self.last)
+        if first == self.until:
+            return
+        self.until = first
+        if self.watchdog is not None:
+            self.watchdog.set(max(self.dies_at - self.clock.now(), 1) if self.dies_at else None)
 
 
 class InvocationContext(Struct, frozen=True):
@@ -203,6 +261,7 @@ class InvocationContext(Struct, frozen=True):
     entropy: Entropy
     limits: Limits
     call: StoreRetrier
+    tenure: Tenure
 
     @property
     def log(self) -> Log:

@@ -97,6 +97,31 @@ class History:
             if self.state.lineage.branch == branch:
                 return news if self.state.version >= folded else await self._past_the_end(news, folded)
 
+    async def replayed(self) -> AsyncIterator[tuple[State, Entry]]:
+        """Fold on, a page at a time. Yield each entry with the state before it.
+        Raises `Unreadable` at damage that no recovery leads past; no snapshot does.
+        """
+        is_over = False
+        while not is_over:
+            branch = self.state.lineage.branch
+            page = await self._call(self._log.read_tail, self.ref, branch, self.state.version, PAGE)
+            for record in page:
+                before = self.state
+                entry = await self._fold(record)
+                if not entry.events:
+                    error = CorruptLog(f"entries {before.version + 1} to {entry.version} cannot all be read")
+                    error.version = before.version + 1
+                    raise error
+                if self.state.version > before.version:
+                    yield before, entry
+            is_over = len(page) < PAGE and self.state.lineage.branch == branch
+
+    async def snapshot_state(self, branch: int, version: int) -> State | None:
+        """Return the state of a stored snapshot; None if there is none that this release can read."""
+        other = History(self._log, self._blobs, self._call, self.ref)
+        await other._from_snapshot(branch, version)
+        return other.state if other.snapshot == version else None
+
     async def append(
         self,
         entry: Entry,

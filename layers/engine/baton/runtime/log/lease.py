@@ -6,6 +6,7 @@ The runner does the work under the lease.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ from baton.ports import (
     StepContext,
     Wake,
 )
-from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier
+from baton.runtime.invocation.context import InvocationContext, StoreRetrier, Tenure
 from baton.runtime.log.history import History
 
 NEWS, NOTHING = "news", "nothing"
@@ -66,7 +67,7 @@ async def sweep_log(call: StoreRetrier, log: Log, head: Head, now: int, limits: 
 
 
 class Lease(Struct, frozen=True):
-    """A lease that was taken.
+    """A lease that was taken. The tenure of the invocation says when it ends.
     `before` is the head as it was until then; `armed` and `inbox` as they were read last.
 
     `dead` is the head with the lease of an invocation that ended without giving it back, if there was one.
@@ -76,7 +77,6 @@ class Lease(Struct, frozen=True):
 
     ref: SagaRef
     owner: str
-    until: int
     epoch: int
     before: Head
     armed: int
@@ -86,19 +86,19 @@ class Lease(Struct, frozen=True):
 
 
 class WithinLease:
-    """A performer that begins nothing once the leases of its invocation are over, and raises `NoRoom` then.
+    """A performer that begins nothing once a lease of its invocation is over, and raises `NoRoom` then.
 
     Between the look at a lease and a call lie writes (a claim, money), and
     any of them may take longer than the lease.
     """
 
-    def __init__(self, performer: Performer, clock: Clock, limits: Limits, invocation: Invocation) -> None:
+    def __init__(self, performer: Performer, clock: Clock, tenure: Tenure) -> None:
         self._performer = performer
         self._clock = clock
-        self._until = invocation.leases_until(limits)
+        self._tenure = tenure
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        if self._clock.now() >= self._until:
+        if self._clock.now() >= self._tenure.until:
             raise NoRoom("the lease is over")
         return await self._performer.perform(tool, arguments, context)
 
@@ -122,6 +122,8 @@ def _rested_until(head: Head, version: int, now: int) -> int | None:
 
 
 NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
+HELD_UNTIL = "held until "
+"""Beginning of the word about a lease of a holder that seems to live: the end of it follows, in epoch ms."""
 PINNED = "stays with build "
 """Beginning of the word about a saga of a workflow function that other code runs."""
 
@@ -134,8 +136,17 @@ def _has_ended_anew(before: Head, state: State, status: str) -> bool:
     return state.ended is not None and is_another
 
 
+RENEWED_AT_ONCE = 8
+LEAST_PAUSE_MS = 500  # between two rounds of renewals
+logger = logging.getLogger("baton.worker")
+
+
 class Leases:
-    """Leases of one invocation: taking, extending and giving back."""
+    """Leases of one invocation: taking, renewing and giving back.
+
+    `_held`: epochs of those that it is known to have, by saga. All are renewed when half of the time is over
+    that is left to the first, so an invocation that has given them back by then renews none.
+    """
 
     def __init__(self, context: InvocationContext) -> None:
         self._log = context.log
@@ -143,6 +154,10 @@ class Leases:
         self._limits = context.limits
         self._call = context.call
         self._invocation = context.invocation
+        self._tenure = context.tenure
+        self._held: dict[SagaRef, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._owed: dict[SagaRef, Head] = {}
         """Heads by saga that a dead worker held, until it is known if this worker has taken the saga."""
 
@@ -153,7 +168,6 @@ class Leases:
         its last invocation must not take others along. `gone`: a build that does not exist.
         """
         owner = self._invocation.id
-        until = self._invocation.leases_until(self._limits)
         while True:
             try:
                 head = await self._call(self._log.read_head, ref)
@@ -168,7 +182,8 @@ class Leases:
             is_anothers = head.owner not in ("", owner)
             if is_anothers and not is_over(head, now, self._limits):
                 if message.v <= head.pending_wake:
-                    return HELD  # the holder knows of this already, or the wake knows no version
+                    # The holder knows of this already, or the wake knows no version: it asks if the holder lives.
+                    return HELD if message.v or message.due else f"{HELD_UNTIL}{head.until}"
                 if await self._call(self._log.leave_wake, ref, head.owner, head.epoch, message.v):
                     return WAKE_LEFT
                 continue
@@ -182,13 +197,12 @@ class Leases:
                 elsewhere := self._elsewhere(head, gone, is_expired=is_expired)
             ):
                 return elsewhere
-            before, last = await self._take(head, until)
+            before, last = await self._take(head)
             if before is not None:
                 dead = last if last.owner not in ("", owner) else None
                 return Lease(
                     ref=ref,
                     owner=owner,
-                    until=until,
                     epoch=head.epoch + 1,
                     before=before,
                     armed=before.armed,
@@ -203,20 +217,82 @@ class Leases:
             return PINNED + head.build
         return EXPIRED if is_expired else ""
 
-    async def _take(self, head: Head, until: int) -> tuple[Head | None, Head]:
+    async def _take(self, head: Head) -> tuple[Head | None, Head]:
         """Return the head that was taken, None where it has changed,
         and the one that tells who held it last.
         """
-        owner, ref = self._invocation.id, head.ref
+        owner, ref, until, call = self._invocation.id, head.ref, self._tenure.last, self._call
+        if self._tenure.watchdog is not None:
+            until = self._tenure.end_of_new()
+            self._tenure.hold(ref, until)  # also where no answer comes, for it may be taken then
+            call = call.within(self._limits.lease_ms // 3)
         due_at = until + self._limits.clock_skew_ms  # when others may take it
         # What is due before that brings another worker even so, which then finds the lease held, or over.
         stays = head.due_at is not None and head.due_at <= due_at
         if head.owner not in ("", owner):
             self._owed[ref] = head
-        before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
+        before = await call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
+        if before is None:
+            self.forget(ref)
+        elif self._tenure.watchdog is not None:
+            self._held[ref] = head.epoch + 1
+            self._renew_later()
         owed = self._owed.pop(ref, head)
         # A take that is repeated because its answer was lost finds itself; the head before it tells then.
         return before, owed if before is None or before.owner == owner else before
+
+    def forget(self, ref: SagaRef) -> None:
+        """Count a lease no more: it was given back or given up, or is known to be another's by its head."""
+        self._held.pop(ref, None)
+        self._tenure.drop(ref)
+
+    def lose(self, ref: SagaRef) -> None:
+        """Renew a lease no more. It counts until its end, at which this process has to be dead."""
+        self._held.pop(ref, None)
+
+    def end(self) -> None:
+        """Renew nothing more: the invocation is over."""
+        if self._tenure.watchdog is None:
+            return
+        for work in (self._timer, self._renewing):
+            if work is not None:
+                work.cancel()
+        self._tenure.end()
+
+    def _renew_later(self) -> None:
+        dies_at = self._tenure.dies_at
+        if self._timer is not None or not dies_at:
+            return
+        pause = max((dies_at - self._clock.now()) // 2, LEAST_PAUSE_MS)
+        self._timer = asyncio.get_running_loop().call_later(pause / 1_000, self._renew_now)
+
+    def _renew_now(self) -> None:
+        self._renewing = asyncio.create_task(self._renew_all())
+
+    async def _renew_all(self) -> None:
+        slots, call = asyncio.Semaphore(RENEWED_AT_ONCE), self._call.until(self._tenure.dies_at)
+        await asyncio.gather(*(self._renew(ref, call, slots) for ref in [*self._held]))
+        self._timer = None
+        self._renew_later()
+
+    async def _renew(self, ref: SagaRef, call: StoreRetrier, slots: asyncio.Semaphore) -> None:
+        """Renew one lease, unless it is over: others may have it then, and its run has stopped."""
+        async with slots:
+            tenure, epoch = self._tenure, self._held.get(ref)
+            end, until = tenure.until, tenure.end_of_new()
+            if epoch is None or tenure.ends[ref] == tenure.last or self._clock.now() >= end:
+                return
+            try:
+                is_renewed = await call(self._log.renew, ref, self._invocation.id, epoch, until)
+            except EngineFault as fault:
+                logger.warning("a lease is not renewed", extra={"saga": ref.id, "fault": repr(fault)})
+                return
+            if self._held.get(ref) != epoch:
+                return  # given back, or taken anew, meanwhile
+            if is_renewed and self._clock.now() < end:
+                tenure.hold(ref, until)
+            else:
+                self.lose(ref)
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
         """Return `NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head must be read
@@ -308,7 +384,10 @@ class Leases:
             models=state.money.models if state.money.models != before.models else None,
             labels=state.origin.labels,
         )
-        return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
+        is_released = await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
+        if is_released and self._tenure.watchdog is not None:
+            self.forget(lease.ref)
+        return is_released
 
     def _due_next(
         self, state: State, now: int, again: bool, due: int | None, is_calm: bool
@@ -360,6 +439,7 @@ class Leases:
         for _ in range(3):
             head = await call(self._log.read_head, ref)
             if head is None or head.owner != self._invocation.id:
+                self.forget(ref)
                 return True
             due = self._clock.now() + pause
             plan = Release(
@@ -375,5 +455,6 @@ class Leases:
                 clear_start=False,
             )
             if await call(self._log.release, ref, head.owner, head.epoch, plan):
+                self.forget(ref)
                 return True
         return False

@@ -6,6 +6,7 @@ due, and the handling of their calls, are decided in core/nodes/agent.py. Loaded
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.decide.decision import RunStep
+from baton.core.effects.operations import API, APIS, DESCRIBE, OPERATION, OPERATIONS, operation_name
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 else:
     replanner = OnDemand("baton.runtime.models.replanner")
 
+logger = logging.getLogger("baton.models")
 MOST_CALLS = 64
 
 
@@ -90,7 +93,7 @@ class ModelCaller:
             raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
         asking = ModelAttempt(self._models, self._ledger, self._live, self._state, self._step, context)
         if agent is not None:
-            return await self._turn(asking, agent, arguments)
+            return await self._turn(asking, agent, arguments, context)
         if self._step.place.item == PLAN:
             return await self._plan(asking, arguments)
         return await self._single(asking, arguments)
@@ -102,7 +105,7 @@ class ModelCaller:
         asking = ModelAttempt(self._models, self._ledger, self._live, self._state, self._step, context)
         changed = {**self._step.arguments, "model": work.response.model}
         if (agent := self._agent()) is not None:
-            return await self._collected(asking, agent, changed, work, work.response)
+            return await self._collected(asking, agent, changed, work, context)
         given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
         answer = await asking.collect(work, given, self._context.clock.now())
         return answer_data(answer, self._step.node.output_schema)
@@ -126,7 +129,7 @@ class ModelCaller:
         return replanner.read_plan(answer, node.output_schema, given, self._specs)
 
     async def _turn(
-        self, asking: ModelAttempt, work: Agent, changed: Mapping[str, Any]
+        self, asking: ModelAttempt, work: Agent, changed: Mapping[str, Any], context: StepContext
     ) -> dict[str, Any] | Response:
         """Return the result of a turn, or the request that its provider works on."""
         origin, slot = self._state.origin, self._step.slot
@@ -134,7 +137,7 @@ class ModelCaller:
         transcript = Transcript(self._context, self._values, origin, told)
         given, named = await transcript.given(work, changed), told.written["model"]
         given = as_priced(given, named)
-        tools = self._memory.offered(self._step.node.arguments)
+        tools = await self._offered(context)
         talk, share = await transcript.read(work, tools.names), int(changed.get(SHARE, 0))
         summary = Summary(asking, self._context.clock, told.written, given["model"], changed.get(SUMMARISE))
         if share:
@@ -155,19 +158,41 @@ class ModelCaller:
         work: Agent,
         changed: Mapping[str, Any],
         handed: Callback,
-        response: Response,
+        context: StepContext,
     ) -> dict[str, Any]:
         """Return the result of a turn whose request was handed over.
         A poll that finds nothing reads no transcript.
         """
+        response = handed.response
+        assert response is not None, "the caller has looked"
         transcript = Transcript(self._context, self._values, self._state.origin)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
         answer = await asking.collect(handed, given, self._context.clock.now())
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
-        tools = self._memory.offered(self._step.node.arguments) if answer.calls else NO_TOOLS
+        tools = await self._offered(context) if answer.calls else NO_TOOLS
         return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
+
+    async def _offered(self, context: StepContext) -> Offered:
+        """Return the tools of the turn. Raises `StepFailure`."""
+        arguments = self._step.node.arguments
+        if not (listed := arguments.get(APIS)):
+            return self._memory.offered(arguments)
+        if (described := self._memory.described.get(key := msgspec.json.encode(listed))) is None:
+            try:
+                found = await self._performer.perform(DESCRIBE, {OPERATIONS: listed}, context)
+            except StepFailure as failure:  # its calls say what is wrong, and the other tools go on
+                logger.warning("operations are not described: %s", failure)
+                found = []
+            described = self._memory.described[key] = {
+                operation_name(one[API], one[OPERATION]): {
+                    "description": one["text"] or f"`{one[OPERATION]}` of the API `{one[API]}`.",
+                    "parameters": one["parameters"],
+                }
+                for one in found
+            }
+        return self._memory.offered(arguments, described)
 
     def _turned(
         self,

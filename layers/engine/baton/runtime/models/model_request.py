@@ -17,6 +17,7 @@ from baton.core.decide.decision import RunStep
 from baton.core.effects.operations import (
     API,
     NOT_LISTED,
+    OFFERS,
     OPERATION,
     OPERATIONS,
     Operations,
@@ -123,6 +124,10 @@ def _too_late(work: Callback, more: str = "") -> StepFailure:
     )
 
 
+Offers = Mapping[str, Mapping[str, Any]]
+"""By the name of a call, `description` and `parameters` for a model."""
+
+
 class Offered(msgspec.Struct, frozen=True):
     """Tools of an agent as a model sees them.
 
@@ -140,28 +145,33 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class ModelMemory:
-    """Memory of one invocation; `told` is by the saga and the slot of an agent."""
+    """Memory of one invocation; `told` is by the saga and the slot of an agent, `described` by operations."""
 
     def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
         self.told: defaultdict[tuple[str, str], TranscriptCache] = defaultdict(TranscriptCache)
         self._specs = specs
+        self.described: dict[bytes, Offers] = {}
         self._offered: dict[bytes, Offered] = {}
 
-    def offered(self, arguments: Mapping[str, Any]) -> Offered:
-        """Return the tools that a turn offers by its arguments in the graph.
+    def offered(self, arguments: Mapping[str, Any], described: Offers | None = None) -> Offered:
+        """Return the tools that a turn offers by its arguments in the graph. `described`: of its operations.
 
         Raises `StepFailure` for a tool that this deployment does not have.
         """
-        key = msgspec.json.encode(arguments)
+        key = msgspec.json.encode((arguments, described))
         if (known := self._offered.get(key)) is None:
-            operations = arguments.get(OPERATIONS, {})
-            names = said.wire_names(arguments["tools"])
-            offers = tuple(self._offer(tool, name, operations) for tool, name in names.items())
+            operations, listed = arguments.get(OPERATIONS, {}), arguments["tools"]
+            more = {**arguments.get(OFFERS, {}), **(described or {})}
+            names = said.wire_names([*listed, *more])
+            offers = tuple(
+                ToolOffer(name=name, **more[tool]) if tool in more else self._offer(tool, name, operations)
+                for tool, name in names.items()
+            )
             called = {
                 one.name: (tool, msgspec.json.encode(one.parameters))
                 for tool, one in zip(names, offers, strict=True)
             }
-            listing = frozenset(tool for tool in names if keeps_list(self._specs[tool]))
+            listing = frozenset(tool for tool in listed if keeps_list(self._specs[tool]))
             encoded = msgspec.Raw(msgspec.json.encode(offers))
             known = self._offered[key] = Offered(names, offers, called, encoded, operations, listing)
         return known

@@ -179,7 +179,7 @@ class SharedHolds:
     """Accounts of the limits that the sagas of one invocation share with others."""
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
-        until = context.invocation.leases_until(context.limits)
+        until = context.tenure.last
         self._accounts = AccountQueues(
             cache.budgets, context.call, context.invocation.id, until, 0, is_spent=True
         )

@@ -81,7 +81,7 @@ class Ledger:
         self._call = context.call
         self._clock = context.clock
         self._skew = context.limits.clock_skew_ms
-        until, limit = context.invocation.leases_until(context.limits), cache.terms.user_day
+        until, limit = context.tenure.last, cache.terms.user_day
         holder = (cache.budgets, context.call, context.invocation.id, until, limit)
         self._slices, self._halting = Slices(context.call, cache), Halting(cache, context.clock)
         self._accounts = AccountQueues(*holder, draws=bool(cache.terms.tenant_day))
@@ -439,7 +439,7 @@ class Ledger:
         shares: bool = False,
     ) -> Left:
         """Free what the invocations `dead` held, the last of whose leases ran
-        out at `dead_until`: on the days on which they lived.
+        out at `dead_until`: on the days on which they lived. The first of them is known to be dead.
 
         Where no days are counted, on the account of a limit that holds for all
         that the saga does, if it shares one.
@@ -459,7 +459,10 @@ class Ledger:
             accounts = self._shared_holds().widest(state, graph.limits.get("cost"), shares=shares)
 
         async def expire(account: Account, holder: str) -> Reservation | None:
-            answer = await self._call(self._cache.budgets.expire, account, over, short_name(holder))
+            is_dead = holder == dead[0]  # an earlier one may live, and hold something for other sagas
+            answer = await self._call(
+                self._cache.budgets.expire, account, over, short_name(holder), is_dead=is_dead
+            )
             if counts_days:
                 self._accounts[account].sums = answer.sums
                 self._slices.use(self._accounts[account], _key(state))

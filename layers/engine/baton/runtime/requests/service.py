@@ -306,6 +306,10 @@ class Service:
         """Return what is wrong with a saga, after its repair if that is asked for. Raises `NotFound`."""
         return await self._doctor.diagnosis(self._request.ref_of(saga), repairs=repairs)
 
+    async def replay(self, saga: str) -> recovery.Replay:
+        """Fold a saga's log again, decide again, and return the first divergence. Raises `NotFound`."""
+        return await self._doctor.replay(self._request.ref_of(saga))
+
     async def diagnoses(self, *, repairs: bool, limit: int, cursor: str) -> recovery.DiagnosisPage:
         """Return what is wrong with a page of the tenant's open sagas, as `diagnosis`."""
         tenant = self._caller.tenant

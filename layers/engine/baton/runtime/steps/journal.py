@@ -106,7 +106,7 @@ class UnitQueue:
         self.models = None if steps is None else steps.models
         self.live = None if steps is None else steps.live
         self._clock, self._limits = context.clock, context.limits
-        self._until = context.invocation.leases_until(context.limits)
+        self._tenure = context.tenure
         self._running, self._wake = running, wake
         self._waiting: list[Outcome] = []
         self._answers: dict[tuple[str, str], asyncio.Future[None]] = {}
@@ -128,7 +128,7 @@ class UnitQueue:
     def check(self, step: RunStep) -> None:
         """Raise `StepFailure` if the saga no longer waits for this attempt, or another worker may have it."""
         one = self._running.get(step.slot)
-        if one is None or one.step is not step or self._clock.now() >= self._until:
+        if one is None or one.step is not step or self._clock.now() >= self._tenure.until:
             raise StepFailure("cancelled", OVER)
 
     def add(

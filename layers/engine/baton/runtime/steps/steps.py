@@ -300,7 +300,7 @@ class Steps:
         self._limits = context.limits
         self._make_ledger, self._make_claims = ledger, claims
         self._values = values
-        self._until = context.invocation.leases_until(context.limits)
+        self._last = context.tenure.last
         self._alarm, self._breaking = Alarm(), breaking
         self._guard: Breaking | None = None
         self._memory: ModelMemory | None = None
@@ -685,8 +685,8 @@ class Steps:
             item=step.place.item,
             attempt=step.attempt,
             idempotency_key=key,
-            # After its lease, another worker may look whether it has happened, and act.
-            deadline_ms=min(started + self.timeout(step), self._until),
+            # After its last lease, another worker may look whether it has happened, and act.
+            deadline_ms=min(started + self.timeout(step), self._last),
             traceparent=one.traceparent,
             spent=one.spent,
             blocked=one.blocked,

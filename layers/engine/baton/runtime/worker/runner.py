@@ -214,6 +214,7 @@ class Faults:
         try:
             while history.state.ended is None:
                 if await self._log.append(lease, history, (ev.GaveUp(),)):
+                    self._p.leases.forget(ref)
                     return
                 await self._log.news(lease, history)
         except Exception:  # whatever it is, the fault before it is the one to be told of
@@ -340,6 +341,7 @@ class Runner:
                 return YIELDED
             return await self._carry(run)
         except Superseded:
+            self._p.leases.lose(ref)
             return SUPERSEDED
         except Exception as error:
             if run is not None:  # else it was its own log that could not be read
@@ -599,6 +601,8 @@ class Runner:
         """Handle a refused release: read the head, then the log; go on unless the lease is lost."""
         head = await self._p.call(self._p.log.read_head, run.lease.ref)
         if head is None or head.owner != run.lease.owner or head.epoch != run.lease.epoch:
+            if self._p.clock.now() < self._p.context.tenure.until:  # a release whose answer was lost
+                self._p.leases.forget(run.lease.ref)
             raise Superseded
         if head.armed != run.lease.armed and run.notices is not None:
             run.notices.retry()  # it was armed for that: a person has a place again

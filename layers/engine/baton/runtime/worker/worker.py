@@ -21,7 +21,7 @@ from baton.errors import CodeGone, EngineFault, PoisonMessage, UnknownEntry, Unr
 from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
-from baton.runtime.log.lease import EXPIRED, HELD, PINNED, WAKE_LEFT
+from baton.runtime.log.lease import EXPIRED, HELD, HELD_UNTIL, PINNED, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ CONFIRM_S = 1
 The second count leaves out a wake that was just being received.
 """
 SPANS_MS = 1_000  # so long the end of an invocation waits at most for those who collect spans
+MOST_DELAY_S = 900  # of SQS
 LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
 
@@ -112,6 +113,7 @@ class Worker:
                 finally:
                     turn.cancel()
         finally:
+            scope.leases.end()
             if self._engine.watch is not None:
                 self._engine.watch.rest()
         await self._flush(invocation)
@@ -162,6 +164,8 @@ class Worker:
                     return _Verdict.AGAIN if comes_again else _Verdict.DONE
             if ending == EXPIRED:
                 await scope.call(self._invoker.invoke, [message])
+            if ending.startswith(HELD_UNTIL):
+                return await self._look_again(scope, message, int(ending.removeprefix(HELD_UNTIL)))
         except Unreadable as error:
             if self._is_of_a_deployment(error):
                 logger.warning("left to the newer version: %s", error, extra={"saga": message.saga})
@@ -203,6 +207,17 @@ class Worker:
         if treated and not left:
             return None
         return "".join(f"; {one.remedy}" for one in left)
+
+    async def _look_again(self, scope: InvocationScope, message: Message, until: int) -> _Verdict:
+        """Have the saga looked at when its lease is over, by every clock: once, since the holder that renews it
+        lives.
+        """
+        if self._queue is None:
+            return _Verdict.HELD
+        left = max(until + self._engine.limits.clock_skew_ms - self._engine.clock.now(), 0)
+        delay = min(-(-left // 1_000), MOST_DELAY_S)
+        failed = await scope.call(self._queue.send, [(msgspec.structs.replace(message, due=until), delay)])
+        return _Verdict.HELD if failed else _Verdict.DONE
 
     def _is_of_a_deployment(self, error: Unreadable) -> bool:
         """Return true if a newer version, which is being deployed, wrote an entry a short time ago. The saga

@@ -195,7 +195,7 @@ class Scheme(NamedTuple):
 class Operation(NamedTuple):
     """`schema` is that of `{"parameters": {…}, "body": …}`; `body_type` is empty where there is no body.
 
-    `encoding`: by the field of a form, its style and whether it is exploded.
+    `encoding`: by the field of a form, its style and whether it is exploded. `about`: its text for people.
     """
 
     method: str
@@ -207,6 +207,7 @@ class Operation(NamedTuple):
     scheme: Scheme | None
     is_scheme_optional: bool
     encoding: Mapping[str, tuple[str, bool]]
+    about: str = ""
 
 
 class Description:
@@ -274,6 +275,9 @@ class Description:
             scheme=scheme,
             is_scheme_optional=is_optional,
             encoding=encoding,
+            about="\n".join(
+                text for key in ("summary", "description") if isinstance(text := one.get(key), str) and text
+            ),
         )
 
     def _parameters(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from baton.core.effects.keys import GRANTED_LIST_KEY
 from baton.core.effects.operations import NOT_LISTED, Operations, operation_refusal
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _UNAUTHORIZED: Final = 401
 _MOST_PROBLEMS: Final = 30
 _HIDDEN: Final = "[redacted]"
+_MOST_TEXT: Final = 2_000
+_MOST_SCHEMA: Final = 16_384
+"""Characters of an operation's text, and bytes of its schema, that a model is told."""
 
 Api = Annotated[str, Field(description="Name of an API of this deployment.")]
 OperationId = Annotated[str, Field(max_length=300, description="`operationId` of the API's description.")]
@@ -81,6 +84,29 @@ def declare(registry: Registry, services: Services) -> None:
         asked = await services.stored(_request, named, operation, found, parameters or {}, body)
         return await _answer(services, context, named, found, asked)
 
+    @tool("std.describe_operations", registry=registry, effect="pure", domain="external_api")
+    async def describe_operations(context: StepContext, operations: Listed = None) -> list[OperationText]:
+        """Give the text of operations and the schema of their arguments, by the descriptions of their APIs.
+
+        An operation that its description does not have, or whose description cannot be used, is left out.
+        """
+        return [
+            OperationText(api=api, operation=name, text=one.about[:_MOST_TEXT], parameters=dict(one.schema))
+            for api, ids in (operations or {}).items()
+            for name in ids
+            if (one := await described.known(services.apis.get(api), name, context)) is not None
+            and len(msgspec.json.encode(one.schema)) <= _MOST_SCHEMA
+        ]
+
+
+class OperationText(BaseModel):
+    """The description of an operation."""
+
+    api: str
+    operation: str
+    text: str
+    parameters: dict[str, Any]
+
 
 def _check(api: str, operation: str, listed: Operations | None, context: StepContext) -> None:
     """Raise `StepFailure` for an operation that is not listed. A call that a model chooses needs a list."""
@@ -121,6 +147,15 @@ class _Descriptions:
             if api.name not in self._known:
                 self._known[api.name] = await self._fetched(api, context)
         return await self._services.stored(_operation, api, self._known[api.name], name)
+
+    async def known(self, api: NamedApi | None, name: str, context: StepContext) -> Operation | None:
+        """Return the operation; None for one that cannot be called."""
+        try:
+            return None if api is None else await self.operation(api, name, context)
+        except StepFailure as failure:
+            if failure.code in ("input_invalid", "description_invalid"):
+                return None
+            raise
 
     async def _fetched(self, api: NamedApi, context: StepContext) -> Description:
         headers = {"accept": "application/json"}

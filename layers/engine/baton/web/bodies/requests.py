@@ -319,13 +319,21 @@ class CallbackBody(Body):
 
 
 class ResumeBody(Body):
-    """Request to resume a parked saga."""
+    """Request to resume a parked saga, or to repair one."""
 
     budget_usd: Annotated[int, BeforeValidator(_micro_dollars), WithJsonSchema(_BUDGET_SCHEMA)] = Field(
         0,
         description="Total budget of the saga in US dollars. If omitted, a saga that is parked because of its "
         "budget may spend the same amount again.",
     )
+
+
+class DiagnosesBody(Body):
+    """Request to diagnose the open sagas of the tenant."""
+
+    repair: bool = Field(False, description="True to repair them as far as no person has to decide.")
+    limit: int = Field(50, ge=1, le=100, description="Maximum number of sagas.")
+    cursor: str = Field("", max_length=8_192, description="Value of `next` from the previous answer.")
 
 
 class OpenBreakerBody(Body):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from msgspec.structs import replace
 from pydantic import Field
 
-from baton.core.documents.nodes.base import COMPENSATE, FAILING, MAP, Compiler, Words
+from baton.core.documents.nodes.base import APPROVAL, COMPENSATE, FAILING, MAP, Compiler, Words
 from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
@@ -26,9 +27,25 @@ from baton.core.documents.parts.node import (
     shorter_turns,
     step_of,
 )
-from baton.core.effects.operations import OPERATIONS, Operations, keeps_list, list_problems
+from baton.core.documents.parts.people import ApprovalModel, escalation_problems
+from baton.core.effects.operations import (
+    API,
+    APIS,
+    OFFERS,
+    OPERATION,
+    OPERATIONS,
+    Operations,
+    calls_operations,
+    keeps_list,
+    list_problems,
+    operation_name,
+    operation_offer,
+)
+from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.effects.toolspec import Approval
+from baton.core.expressions import escape, nearest
 from baton.core.graph.graph import AgentParts, Node
+from baton.core.log.questions import APPROVE, REJECT
 from baton.core.models.usage import model_tool
 from baton.errors import Problem
 
@@ -49,7 +66,7 @@ def call_of(
     """Return the node of a call as if a node of the document made it.
     `arguments` are not the model's to say.
     """
-    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
+    asks = approval_of(None, spec) if spec.may_ask else None
     said: dict[str, Any] = {
         "tool": spec.name,
         "arguments": (operations_argument(operations) if keeps_list(spec) else compiler.among(spec, tools))
@@ -75,6 +92,80 @@ def operations_argument(operations: Operations) -> dict[str, Any]:
     return {OPERATIONS: {api: list(ids) for api, ids in operations.items()}} if operations else {}
 
 
+def approval_of(model: ApprovalModel | None, spec: ToolSpec) -> Approval:
+    """Return the rule for a call of the tool; `model`: the words of the document."""
+    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk)
+    if model is None:
+        return asks
+    says = model.said()
+    if spec.approval is not None and "to" in model.model_fields_set:
+        says.setdefault("to", {})  # the starter, in place of the audience of the tool
+    return replace(asks, always=model.always, says=says or None, expires_ms=model.expires_ms)
+
+
+def approval_problems(place: str, model: ApprovalModel, spec: ToolSpec, rules: Rules) -> Iterator[Problem]:
+    """Yield the problems of a document that decides what only its tool or a person may decide."""
+    if model.escalate is not None:
+        why = _only_by_a_person(model, spec, rules)
+        yield from escalation_problems(
+            f"{place}/escalate",
+            model.escalate,
+            expires=model.expires,
+            expiry="see `expires`, 24h by default",
+            answers=(APPROVE, REJECT),
+            refused={APPROVE: (why, f"write `decide: {REJECT}`, or `hand_on`")} if why else {},
+        )
+    if model.always:
+        return
+    if spec.requires_approval:
+        yield Problem(
+            place,
+            f"`{spec.name}` requires an approval itself, before every call, and no document takes that away",
+            "leave `always` out",
+        )
+    elif spec.risk is None:
+        yield Problem(place, f"`{spec.name}` declares no risk, so that nothing is ever asked", "write `true`")
+    elif model.model_fields_set == {"always"}:
+        yield Problem(
+            place,
+            f"`{spec.name}` declares a risk, and asks before what is high or critical all the same",
+            "leave it out; rules under `risk` of the document say what is risky",
+        )
+
+
+def _only_by_a_person(model: ApprovalModel, spec: ToolSpec, rules: Rules) -> str:
+    """Return the reason that every call needs a person, whatever its arguments; empty if some do not."""
+    if spec.requires_approval:
+        said = f"`{spec.name}` requires an approval itself"
+    elif spec.risk is None:
+        said = f"`{spec.name}` declares none"
+    elif (level := least(spec.risk, rules)) in ASKING:
+        said = f"the risk of each call of `{spec.name}` is {level}"
+    elif not model.always:
+        said = "with `always: false`, a person is asked only about what is high or critical"
+    else:
+        return ""
+    return f"`{APPROVE}` without a person needs a risk that can be low or medium; {said}"
+
+
+def _approvals_problems(
+    compiler: Compiler, place: str, agent: AgentModel, specs: Sequence[ToolSpec]
+) -> Iterator[Problem]:
+    """Yield the problems of approvals of no call of the agent, or looser than the tool says."""
+    known = {spec.name: spec for spec in specs if not calls_operations(spec)}
+    for spec in specs:
+        if calls_operations(spec):
+            known |= {operation_name(api, one): spec for api, ids in agent.operations.items() for one in ids}
+    for called, model in agent.requires_approval.items():
+        at = f"{place}/{escape(called)}"
+        if called in known:
+            yield from approval_problems(at, model, known[called], compiler.risk_rules)
+            continue
+        names = ", ".join(f"`{one}`" for one in known) or "none"
+        hint = nearest(called, known) or f"its calls are {names}"
+        yield Problem(at, f"the agent has no call `{called}`", hint)
+
+
 MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
 MOST_TOKENS = 1_000_000_000
 
@@ -87,6 +178,14 @@ class AgentModel(Asking):
         default_factory=list, description="The tools that it may call; `*` stands for any text."
     )
     operations: OperationsField = Field(default_factory=dict, description=OPERATIONS_SAY)
+    requires_approval: Annotated[dict[str, ApprovalModel], Given] = Field(
+        default_factory=dict,
+        description=(
+            "Calls that a person approves first, by the name of the tool, or `API:OPERATION`. "
+            "What the tool itself says stays."
+        ),
+        examples=[{"table.hold": True, "shop:refund": {"to": {"group": "finance"}}}],
+    )
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
         description="Signals of this name are messages to the agent. It reads them with its next turn.",
@@ -144,6 +243,7 @@ class AskedAgent(AsksModel):
             "model": "name llm",
             "tools": "functions allowed_tools",
             "operations": "endpoints apis allowed_operations operation_ids",
+            "requires_approval": "needs_approval require_approval approvals confirm interrupt_before interrupt_on",
             "turns": "max_turns iterations max_iterations steps max_steps",
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
@@ -165,10 +265,19 @@ class AskedAgent(AsksModel):
         yield from super().check(compiler, name, node)
         agent: AgentModel = self.of(node)
         yield from compiler.allows(f"/nodes/{name}/agent/tools", agent.tools)
-        yield from list_problems(f"/nodes/{name}/agent", compiler.matching(agent.tools), agent.operations)
+        specs = compiler.matching(agent.tools)
+        yield from list_problems(f"/nodes/{name}/agent", specs, agent.operations)
+        yield from _approvals_problems(compiler, f"/nodes/{name}/agent/{APPROVAL}", agent, specs)
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
         )
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield from super().values(node)
+        agent: AgentModel = self.of(node)
+        for call, model in agent.requires_approval.items():
+            for name, value in model.said().items():
+                yield f"/agent/{APPROVAL}/{escape(call)}/{name}", value
 
     def signal(self, node: NodeModel) -> str:
         return self.of(node).signal or ""
@@ -176,25 +285,42 @@ class AskedAgent(AsksModel):
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
         specs = compiler.matching(agent.tools)
+        tools = [spec for spec in specs if not calls_operations(spec)]
         step = step_of(
             agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns(agent.summarise)
         )
+
+        def call(spec: ToolSpec, called: str, **more: Any) -> Node:
+            made = call_of(compiler, self.kind, name, spec, agent.tools, agent.operations, **more)
+            asked = agent.requires_approval.get(called)
+            return made if asked is None else replace(made, approval=approval_of(asked, spec))
+
+        operations = {
+            operation_name(api, one): (spec, {API: api, OPERATION: one, OPERATIONS: {api: [one]}})
+            for spec in specs
+            if calls_operations(spec)
+            for api, ids in agent.operations.items()
+            for one in ids
+        }
+        offers = {called: operation_offer(spec, given) for called, (spec, given) in operations.items()}
+        asked: dict[str, Any] = {OFFERS: offers, APIS: agent.operations} if offers else {}
         parts = AgentParts(
             turn=Node(
                 name=name,
                 kind=self.kind,
-                arguments={"tools": [spec.name for spec in specs], **operations_argument(agent.operations)},
+                arguments={"tools": [spec.name for spec in tools], **asked},
                 breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=tuple(
-                call_of(compiler, self.kind, name, spec, agent.tools, agent.operations) for spec in specs
-            ),
+            calls=tuple(call(spec, spec.name) for spec in tools),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,
             tokens=agent.tokens or 0,
-            repeatable=tuple(spec.name for spec in specs if spec.repeatable),
+            repeatable=tuple(spec.name for spec in tools if spec.repeatable),
+            operations={
+                called: call(spec, called, arguments=given) for called, (spec, given) in operations.items()
+            },
         )
         kept = {key: step[key] for key in ("failover", "cost")}
         return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from msgspec.structs import replace
 from pydantic import Field
 
-from baton.core.documents.nodes.agent import call_of, operations_argument
+from baton.core.documents.nodes.agent import approval_of, approval_problems, call_of, operations_argument
 from baton.core.documents.nodes.base import (
     APPROVAL,
     COMPENSATE,
@@ -24,9 +24,7 @@ from baton.core.documents.nodes.undone import undo_problems, undos
 from baton.core.documents.parts.failing import NONE
 from baton.core.documents.parts.fields import Given
 from baton.core.documents.parts.node import PERSON, ReplanModel
-from baton.core.documents.parts.people import escalation_problems
 from baton.core.effects.operations import list_problems
-from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.effects.toolspec import ONCE, PURE, Approval
 from baton.core.expressions import duration_text
 from baton.core.failures.alternatives import misfit_of_result
@@ -34,13 +32,11 @@ from baton.core.failures.breakers import HOST
 from baton.core.failures.policy import ANY, FAIL, FIXED, PolicyChange, RetryChange
 from baton.core.graph.graph import CallbackTimes, Node, ReplanParts
 from baton.core.limits import LONGEST_INVOCATION_MS
-from baton.core.log.questions import APPROVE, REJECT
 from baton.core.models.usage import REFUSED, TIMEOUT_MS, model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
-    from baton.core.documents.parts.people import ApprovalModel
     from baton.core.effects.toolspec import ToolSpec
 
 CORRECTIONS = 3
@@ -219,9 +215,9 @@ class Task(NodeDocument):
                 message = "a node whose tool hands its work over is done by that tool alone"
                 yield Problem(f"/nodes/{name}/{REPLAN}", message, "leave out `replan`, or `callback`")
         yield from undo_problems(compiler, f"/nodes/{name}/{COMPENSATE}", node.compensate, spec)
-        yield from _approval_problems(
-            f"/nodes/{name}/requires_approval", node.requires_approval, spec, compiler.risk_rules
-        )
+        if node.requires_approval is not None:
+            at = f"/nodes/{name}/requires_approval"
+            yield from approval_problems(at, node.requires_approval, spec, compiler.risk_rules)
         if (node.timeout or spec.timeout_ms) > LONGEST_INVOCATION_MS:
             place, time = ("timeout", node.timeout) if node.timeout else ("tool", spec.timeout_ms)
             said = "" if node.timeout else f"; the timeout of `{spec.name}` is {duration_text(time)}"
@@ -232,7 +228,8 @@ class Task(NodeDocument):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         spec = compiler.tools[self.of(node)]
-        approval = _approval(node.requires_approval, spec)
+        asked = node.requires_approval
+        approval = approval_of(asked, spec) if asked is not None or spec.may_ask else None
         replan = node.replan or (compiler.replan if node.callback is None else None)
         return {
             "kind": self.kind,
@@ -290,65 +287,6 @@ def _context_problems(name: str, node: NodeModel, spec: ToolSpec) -> Iterator[Pr
         message = f"`{spec.name}` has no use for a key: its function takes no `Context`, and may act again"
         hint = f'give it a parameter `context: Context`, or `effect="{ONCE}"`'
         yield Problem(f"/nodes/{name}/key", message, hint)
-
-
-def _approval(model: ApprovalModel | None, spec: ToolSpec) -> Approval | None:
-    if model is None and not spec.may_ask:
-        return None
-    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk)
-    if model is None:
-        return asks
-    says = model.said()
-    if spec.approval is not None and "to" in model.model_fields_set:
-        says.setdefault("to", {})  # the starter, in place of the audience of the tool
-    return replace(asks, always=model.always, says=says or None, expires_ms=model.expires_ms)
-
-
-def _approval_problems(
-    place: str, model: ApprovalModel | None, spec: ToolSpec, rules: Rules
-) -> Iterator[Problem]:
-    """Yield the problems of a document that decides what only its tool or a person may decide."""
-    if model is not None and model.escalate is not None:
-        why = _only_by_a_person(model, spec, rules)
-        yield from escalation_problems(
-            f"{place}/escalate",
-            model.escalate,
-            expires=model.expires,
-            expiry="see `expires`, 24h by default",
-            answers=(APPROVE, REJECT),
-            refused={APPROVE: (why, f"write `decide: {REJECT}`, or `hand_on`")} if why else {},
-        )
-    if model is None or model.always:
-        return
-    if spec.requires_approval:
-        yield Problem(
-            place,
-            f"`{spec.name}` requires an approval itself, before every call, and no document takes that away",
-            "leave `always` out",
-        )
-    elif spec.risk is None:
-        yield Problem(place, f"`{spec.name}` declares no risk, so that nothing is ever asked", "write `true`")
-    elif model.model_fields_set == {"always"}:
-        yield Problem(
-            place,
-            f"`{spec.name}` declares a risk, and asks before what is high or critical all the same",
-            "leave it out; rules under `risk` of the document say what is risky",
-        )
-
-
-def _only_by_a_person(model: ApprovalModel, spec: ToolSpec, rules: Rules) -> str:
-    """Return the reason that every call needs a person, whatever its arguments; empty if some do not."""
-    if spec.requires_approval:
-        said = f"`{spec.name}` requires an approval itself"
-    elif spec.risk is None:
-        said = f"`{spec.name}` declares none"
-    elif (level := least(spec.risk, rules)) in ASKING:
-        said = f"the risk of each call of `{spec.name}` is {level}"
-    elif not model.always:
-        said = "with `always: false`, a person is asked only about what is high or critical"
-    else:
-        return ""
-    return f"`{APPROVE}` without a person needs a risk that can be low or medium; {said}"
 
 
 def _times(node: NodeModel) -> CallbackTimes | None:
