@@ -217,6 +217,13 @@ def test_a_cut_behind_undone_work_is_left_to_a_person() -> None:
     assert the_recovery(ev.GaveUp(), state=undone) != ()
 
 
+def test_a_recovery_that_no_load_takes_in_is_not_repeated() -> None:
+    said = ev.WorkflowRecovered(reason="damaged", first=4, last=4)
+    known = ev.Forked(cut=3, branch=1, by="worker", at=NOW)
+    assert the_recovery(said, known) == ()
+    assert the_recovery(said, replace(known, cut=4)) != (), "of a cut that cannot be read any more"
+
+
 def test_a_log_is_left_only_while_no_worker_holds_it_and_uncertain_damage_only_if_asked() -> None:
     held = AHead(owner="w", until=NOW + 60_000)
     assert the_recovery(ev.GaveUp(), head=held) == ()

@@ -340,6 +340,26 @@ def test_reconcile_period_s(period: str, timed: int, deployment: Deployment) -> 
         module._loop.close()
 
 
+@pytest.mark.parametrize(("metrics", "count"), [("on", 1), ("off", 0)])
+@pytest.mark.parametrize("function", ["api", "worker", "reconciler"])
+def test_metrics(
+    function: str, metrics: str, count: int, deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if function == "api":
+        deleted = {**test_api_bus.OBJECT, "detail-type": "Object Deleted"}
+        test_api_bus.taken(deployment, deleted, BATON_METRICS=metrics)
+    elif function == "worker":
+        with deployment.function("worker", BATON_METRICS=metrics) as module:
+            module._engine.metrics.blocked("trial.echo", module._engine.clock.now())
+    else:
+        deployment.sqs.send_message(QueueUrl=deployment.url("WakeDeadLetterQueue"), MessageBody="letter")
+        with deployment.function("reconciler", BATON_METRICS=metrics) as module:
+            Reconciler(module).send(payload("reconciler", "dead-letters"))
+            module._loop.close()
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith('{"_aws"')]
+    assert len(lines) == count
+
+
 # ---- all of them ---------------------------------------------------------------------------------------------
 
 
@@ -363,6 +383,10 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
             "on_failure": "fail",
             "function_code": "pinned",
             "alias_approval": "setting",
+            "retry_policy": "quick",
+            "retry_attempts": 99,
+            "model_replanning": "off",
+            "question_longest_ms": 5_000,
         }.items()
         if name in usual
     }

@@ -28,6 +28,8 @@ def main() -> None:
     from tests.kit.event_bugs import EVENT_BUGS
     from tests.kit.failure_bugs import FAILURE_BUGS
     from tests.kit.planted import PLANTED, found_in
+    from tests.kit.recovery_bugs import RECOVERY_BUGS
+    from tests.kit.recovery_runs import found_by
     from tests.kit.schedule_bugs import SCHEDULE_BUGS
     from tests.simulation import test_breakers, test_events, test_failures, test_schedules
 
@@ -37,6 +39,7 @@ def main() -> None:
     places |= {bug.__name__: test_schedules.found_by(bug) for bug in SCHEDULE_BUGS}
     places |= {bug.__name__: test_breakers.found_by(bug) for bug in BREAKER_BUGS}
     places |= {bug.__name__: test_events.found_by(bug) for bug in EVENT_BUGS}
+    places |= {bug.__name__: found_by(bug) for bug in RECOVERY_BUGS}
     PLACES.write_text(json.dumps(places, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from decimal import Decimal
 from itertools import combinations, pairwise
 
@@ -48,9 +48,12 @@ from baton.core.log.slots import slot_of
 from baton.core.log.state import ANSWER
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
+from baton.runtime.engine.parts import InvocationScope
+from baton.runtime.invocation.context import Invocation
 from baton.runtime.money.accounts import short_name
 from baton.runtime.money.holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
+from baton.runtime.recovery import Doctor
 from tests.kit.callback_oracles import of_callbacks, unheard
 from tests.kit.death_oracle import of_deaths
 from tests.kit.function_scenarios import FUNCTIONS, UPDATES, of_functions, of_updates
@@ -71,6 +74,7 @@ LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE, CALLBACKS, MODELS = "children", "lateness", "noise", "callbacks", "models"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
+DOCTOR = "doctor"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -123,6 +127,18 @@ def of_world(world: World) -> Iterator[str]:
     yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
+
+
+async def unhealthy(world: World) -> AsyncIterator[str]:
+    """What the doctor finds in a world that has come to rest: no writer leaves a saga so."""
+    process = world.process("doctor")
+    scope = InvocationScope(
+        world.engine(process), Invocation("doctor", process.clock.now(), process.clock.now() + 600_000)
+    )
+    doctor = Doctor(world.engine(process), scope, "doctor")
+    for head in world.log.heads():
+        for one in (await doctor.examine(head.ref)).findings:
+            yield f"{head.ref.id}: {one.code}: {one.message}"
 
 
 def events_in(entries: list[Entry]) -> list[Event]:

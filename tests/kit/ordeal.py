@@ -34,7 +34,9 @@ async def _doubts(world: World) -> str:
     return await start(world, DOUBTS, {}, "doubts")
 
 
-SCENARIOS = (*CORPUS, Scenario("doubts", _doubts))
+# A person who is asked about the call of another saga knows nothing of it, and an audit knows no limit of retries.
+LEFT_OUT = frozenset({"freed", "retried"})
+SCENARIOS = (*(one for one in CORPUS if one.name not in LEFT_OUT), Scenario("doubts", _doubts))
 
 
 @dataclass(frozen=True)

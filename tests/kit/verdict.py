@@ -18,7 +18,7 @@ from baton.ports import Head
 from tests.kit.callback_oracles import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
-from tests.kit.oracles import CALLBACKS, LIVENESS, of_saga, of_world, settled
+from tests.kit.oracles import CALLBACKS, DOCTOR, LIVENESS, of_saga, of_world, settled, unhealthy
 from tests.kit.virtual_time import EPOCH, Livelock, run_virtual
 from tests.kit.world import World
 
@@ -78,6 +78,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
         view = await world.queries_without_faults().show(saga)
         broken = (*of_saga(world, saga), *of_world(world))
         broken += tuple([f"{CALLBACKS}: {text}" async for text in after_the_end(world)])
+        broken += tuple([f"{DOCTOR}: {text}" async for text in unhealthy(world)])
         return Verdict(
             status=view["status"],
             output=view["result"],

@@ -17,12 +17,15 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
+    Inverses,
     LastResort,
     Lifetime,
     Limits,
     Liveness,
     Money,
     People,
+    Questions,
+    Replanning,
     Retrying,
     SignalLimits,
     Stores,
@@ -37,10 +40,10 @@ from tests.kit.documents import chain_of, fan_of
 from tests.kit.faults import THROTTLE, Plan
 from tests.kit.virtual_time import run_virtual
 from tests.kit.world import USER, World
-from tests.settings import breakers, lifetimes, people
+from tests.settings import breakers, defaults, lifetimes, people
 
 SECTIONS = (
-    *(Execution, Failing, Retrying, LastResort, Effects, Liveness, Lifetime),
+    *(Execution, Failing, Retrying, Inverses, Replanning, Questions, LastResort, Effects, Liveness, Lifetime),
     *(Values, SignalLimits, People, Tenants, Stores, Estimates, Money),
 )
 
@@ -382,6 +385,21 @@ CASES: dict[str, Case] = {
     "error_budget_percent": Case(breakers.failures_that_are_left, "10", "50", (-1, 3)),
     "saga_days": Case(lifetimes.days_until_a_saga_fails_that_gets_no_signal, 2, 10, (2, None)),
     "retention_days": Case(lifetimes.is_a_saga_there_a_year_later, 2, 10, (False, True)),
+    "retry_policy": Case(defaults.attempts_of_a_step, "none", "quick", (1, 3)),
+    "retry_attempts": Case(defaults.attempts_of_a_step_that_may_have_nine, 2, 100, (2, 9)),
+    "undo_attempts": Case(defaults.attempts_of_an_inverse, 2, 5, (2, 5)),
+    "undo_ms": Case(defaults.attempts_of_an_inverse, 1_000, 600_000, (1, 5)),
+    "replan_attempts": Case(defaults.other_ways_of_a_step, 1, 4, (1, 4)),
+    "model_replanning": Case(defaults.is_a_model_asked_about_a_failed_step, "off", "on", (False, True)),
+    "question_timeout_ms": Case(
+        defaults.hours_of_questions, 3 * defaults.HOUR, 24 * defaults.HOUR, ((3, 3, 3, 48), (24, 24, 24, 48))
+    ),
+    "question_longest_ms": Case(
+        defaults.hours_of_questions, 5 * defaults.HOUR, 99 * defaults.HOUR, ((5, 5, 5, 5), (24, 24, 24, 48))
+    ),
+    "saga_timeout_ms": Case(
+        defaults.fates_after_an_hour, 60_000, 0, (("failed", "waiting"), ("waiting", "waiting"))
+    ),
     "saga_retries": Case(attempts_of_a_step_that_fails, 2, 0, (3, 5)),
     "saga_retry_ms": Case(attempts_of_a_step_that_fails, 4_000, 0, (2, 5)),
     "effect_ttl_days": Case(days_that_a_booking_is_remembered, 400, 500, (400, 500)),

@@ -32,7 +32,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     verdicts = [undisturbed(scenario) for scenario in CORPUS]
     # That a worker gives up takes a store that refuses (test_liveness.py), that no alternative is left a model that knows none
     # (runtime/test_replanning.py), that a step is held a target that is down (test_breakers.py), and late items are in test_maps.py,
-    # steps that are stopped while they act in test_taking_back.py, and damaged logs in runtime/test_recovery.py.
+    # steps that are stopped while they act in test_taking_back.py, and damaged logs in test_recovery.py.
     rare = {"gave_up", "replan_ended", "step_held", "map_ended", "step_stopped", "workflow_recovered"}
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a

@@ -19,6 +19,8 @@ from msgspec import Meta
 from baton.core.deployment import Channels, ModelEndpoints, Outside, SignIn
 from baton.core.effects import toolspec
 from baton.core.limits import (
+    OFF,
+    ON,
     Agents,
     Code,
     Effects,
@@ -26,12 +28,15 @@ from baton.core.limits import (
     Execution,
     Failing,
     FunctionCode,
+    Inverses,
     LastResort,
     Lifetime,
     Limits,
     Liveness,
     Money,
     People,
+    Questions,
+    Replanning,
     Retrying,
     SignalLimits,
     Stores,
@@ -158,12 +163,27 @@ class Standard:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Sagas(Standard, ModelEndpoints, LastResort, Money, Lifetime, Values, Tenants, Stores, App):
+class MetricsSettings:
+    """Settings of the functions that write metrics."""
+
+    metrics: Annotated[
+        str,
+        Meta(
+            pattern=f"^({ON}|{OFF})$",
+            description="Metrics, which functions write into their logs. `off`: none, and alarms on them never go off.",
+        ),
+    ] = ON
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Sagas(
+    Standard, ModelEndpoints, Retrying, Questions, LastResort, Money, Lifetime, Values, Tenants, Stores, App
+):
     """Settings shared by the functions that start sagas and those that run them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, SignIn, Sagas, SignalLimits, Estimates, Settings):
+class ApiSettings(Callers, SignIn, Sagas, Inverses, SignalLimits, Estimates, MetricsSettings, Settings):
     """Settings of the api function."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
@@ -177,13 +197,14 @@ class WorkerSettings(
     Tracing,
     Execution,
     Failing,
-    Retrying,
+    Replanning,
     Effects,
     Liveness,
     People,
     FunctionCode,
     Agents,
     Code,
+    MetricsSettings,
     Settings,
 ):
     """Settings of the worker function."""
@@ -203,7 +224,7 @@ class RelaySettings(Stores, Settings):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReconcilerSettings(Code, Settings):
+class ReconcilerSettings(Code, MetricsSettings, Settings):
     """Settings of the reconciler function."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]

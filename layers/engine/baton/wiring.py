@@ -25,7 +25,7 @@ from baton.adapters.s3 import S3Blobs, S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.core import deployment
 from baton.core.effects.toolspec import Grants, ToolSpec
-from baton.core.limits import Limits
+from baton.core.limits import ON, Limits
 from baton.ports import Notices, Performer, Rates, StepContext, StepFailure, ThreadStore
 from baton.ports.outside import HttpClient
 from baton.runtime.invocation.context import Threads
@@ -250,6 +250,10 @@ def _line_to_stdout(line: str) -> None:
     stream.flush()  # what blocks the loop may take the process with it
 
 
+def _metrics_to(config: settings.MetricsSettings) -> Callable[[str], None] | None:
+    return _line_to_stdout if config.metrics == ON else None
+
+
 def _standard(aws: Aws, store: Store, config: settings.WorkerSettings) -> Services:
     """Return the ports of the standard tools. Each is imported, connected and created with its first call."""
     from baton.tools.openapi.description import Apis
@@ -305,7 +309,7 @@ def make_worker() -> tuple[Worker, Engine]:
     )
     blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
     counts_ends = float(config.error_budget_percent) > 0
-    metrics = Metrics(_line_to_stdout, config.worker, counts_ends=counts_ends)
+    metrics = Metrics(_metrics_to(config), config.worker, counts_ends=counts_ends)
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)
@@ -349,7 +353,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
     engine = replace(engine, functions=ApplicationFunctions(tools))
-    engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
+    engine = replace(engine, metrics=Metrics(_metrics_to(config), config.worker))
     # Its addresses are the operator's own: the issuer, and where its configuration says that codes are redeemed.
     issuer = LazyHttpClient(["0.0.0.0/0", "::/0"], closed=[settings.runtime_api()])
 
@@ -413,16 +417,16 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
         Threads(LETTERS),
         Limits().clock_skew_ms,
         config.operator_tenant,
-        _letter_figures(config.worker),
+        _letter_figures(config),
     )
     return reconciler, collector
 
 
-def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
+def _letter_figures(config: settings.ReconcilerSettings) -> Callable[[int, int, int, int], None]:
     def tell(moved: int, pending: int, age: int, now: int) -> None:
         from baton.runtime.invocation.watch import Metrics  # only when something is dead
 
-        Metrics(_line_to_stdout, deployment).dead_letters(moved, pending, age, now)
+        Metrics(_metrics_to(config), config.worker).dead_letters(moved, pending, age, now)
 
     return tell
 

@@ -12,6 +12,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
+DAY_MS = 86_400_000
+
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Failing:
@@ -48,8 +51,23 @@ class Failing:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Retrying:
-    """Limits of retries, for a saga whose document says nothing else."""
+    """Retries of a step and of a saga whose document says nothing else."""
 
+    retry_policy: Annotated[
+        str,
+        Meta(
+            pattern="^(critical|standard|quick|rate_limited|immediate|none)$",
+            description="Preset of the retries of a failure for which neither the document nor the failure matrix has a policy of its own.",
+        ),
+    ] = "standard"
+    retry_attempts: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="Attempts of a step at most, whatever its document says. Inverses have `UndoAttempts`.",
+        ),
+    ] = 100
     saga_retries: Annotated[
         int,
         Meta(
@@ -67,6 +85,78 @@ class Retrying:
             "time.",
         ),
     ] = 0
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Inverses:
+    """Attempts to undo a step. A workflow keeps those with which its document was registered."""
+
+    undo_attempts: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="Attempts of an inverse whose document has no `compensate.retry`, when it is registered.",
+        ),
+    ] = 5
+    undo_ms: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=86_400_000,
+            description="Time of all attempts of an inverse together, as `UndoAttempts`.",
+        ),
+    ] = 600_000
+
+
+ON, OFF = "on", "off"
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Replanning:
+    """Other ways to do a failed step."""
+
+    replan_attempts: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="Other ways that are tried of a failed step whose rules have no `at_most` for `replan`. 0: none, and "
+            "no model suggests one.",
+        ),
+    ] = 3
+    model_replanning: Annotated[
+        str,
+        Meta(
+            pattern=f"^({ON}|{OFF})$",
+            description="Suggestions of models, `replan` of a document: with `off` no model is asked how else a failed step can "
+            "be done.",
+        ),
+    ] = ON
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Questions:
+    """Time of questions to people."""
+
+    question_timeout_ms: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=31_622_400_000,
+            description="Time until a question expires for which neither document, tool nor function has `expires`. A `human` "
+            "node keeps the one with which its document was registered.",
+        ),
+    ] = DAY_MS
+    question_longest_ms: Annotated[
+        int,
+        Meta(
+            ge=1_000,
+            le=31_622_400_000,
+            description="Longest time until a question expires, whatever its document, tool or function says. Steps of an "
+            "escalation add theirs.",
+        ),
+    ] = 31_622_400_000
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -88,10 +178,6 @@ class LastResort:
             description="Percentage of the sagas of a workflow that may fail on a day (UTC). 0: no error budget, and ends are not counted.",
         ),
     ] = "0"
-
-
-LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -267,6 +353,15 @@ class Liveness:
 class Lifetime:
     """Lifetime of sagas and of their stored data."""
 
+    saga_timeout_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=31_622_400_000,
+            description="Longest time of a saga whose document has neither `timeout` nor `limits.wall_time`, when it is "
+            "registered. 0: as long as `SagaDays`.",
+        ),
+    ] = 0
     saga_days: Annotated[
         int,
         Meta(
@@ -436,6 +531,9 @@ class Limits(
     Execution,
     Failing,
     Retrying,
+    Inverses,
+    Replanning,
+    Questions,
     LastResort,
     Effects,
     Money,
@@ -538,3 +636,7 @@ class Limits(
             field.name: getattr(config, field.name) for field in fields(cls) if hasattr(config, field.name)
         }
         return cls(**given)
+
+
+USUAL = Limits()
+"""The limits of a deployment that sets none."""

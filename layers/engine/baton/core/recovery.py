@@ -21,6 +21,7 @@ from baton.core.decide.program import Program
 from baton.core.expressions import iso
 from baton.core.limits import Limits
 from baton.core.log import events as ev
+from baton.core.log.folding.forks import recovery_cut
 from baton.core.log.folding.received import CALLBACK
 from baton.core.log.questions import WHOLE
 from baton.core.log.records import Child, Shown
@@ -127,6 +128,7 @@ Command: TypeAlias = MakeDue | EndLease | PutGraph | Recover
 NOT_DUE, STALE, NOT_WOKEN, DUE_TOO_LATE = "not_due", "stale_head", "not_woken", "due_too_late"
 LEASE_TOO_LONG, STILL_DUE, GRAPH_LOST = "lease_too_long", "still_due", "graph_lost"
 UNREADABLE, NOTHING_STABLE, NEWER_RELEASE = "unreadable_entries", "nothing_stable", "newer_release"
+UNREADABLE_HEAD = "unreadable_head"
 FINDINGS = {
     NOT_DUE: "The saga has not ended and is in no index, so no worker is ever woken for it.",
     DUE_TOO_LATE: "The saga is due later than any sweep lets it wait.",
@@ -137,6 +139,7 @@ FINDINGS = {
     GRAPH_LOST: "The object of the saga's graph is gone or damaged.",
     UNREADABLE: "Entries of the log are missing or damaged.",
     NOTHING_STABLE: "No entry before the damage can be read, and no snapshot.",
+    UNREADABLE_HEAD: "The head is damaged.",
     NEWER_RELEASE: "A newer release has written an entry that this one does not know.",
 }
 """Findings by code, for the pages."""
@@ -202,6 +205,11 @@ def _finding(code: str, message: str, remedy: str, *commands: Command, is_automa
 
 
 _WAKE = "it is made due now, and the worker that takes it writes the head anew"
+
+
+def damaged_head(why: str) -> Finding:
+    """Return the finding of a head that cannot be read."""
+    return _finding(UNREADABLE_HEAD, why, "restore the item from a point in time; its log is not touched")
 
 
 def _of_head(
@@ -274,6 +282,10 @@ def _unreadable(state: State, damage: Damage, head: CachedHead, *, is_free: bool
     if cut < 1:
         remedy = "nothing before it can be read: restore the table from a point in time, or start another saga with the same input"
         return _finding(NOTHING_STABLE, message, remedy)
+    cuts = (recovery_cut(entry) for entry in damage.later)
+    if any(known is not None and known <= state.version for known in cuts):
+        remedy = "a recovery is behind it, and no load takes it in: this is a defect of the deployed release"
+        return _finding(UNREADABLE, message, remedy)
     has_undone = any(isinstance(event, _UNDOES) for entry in damage.later for event in entry.events)
     if has_undone or (cut < state.version and state.undo.incarnation):
         remedy = (

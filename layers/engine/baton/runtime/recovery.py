@@ -38,6 +38,7 @@ from baton.core.recovery import (
     PutGraph,
     ReadLog,
     Recover,
+    damaged_head,
     decided_again,
     diagnose,
     repair,
@@ -86,7 +87,7 @@ class Diagnosis(View):
     """Findings about a saga. A healthy saga has none."""
 
     id: str
-    status: Status
+    status: Annotated[Status | None, "Null if the head cannot be read."]
     version: Annotated[Count, "Newest version of the log that can be read."]
     findings: Annotated[list[FoundState], "Findings that are left."]
     repaired: Annotated[list[FoundState], "Findings that this request has set right."]
@@ -188,10 +189,14 @@ class Doctor:
     async def diagnosis(self, ref: SagaRef, *, repairs: bool) -> Diagnosis:
         """Return the diagnosis of a saga for a caller, after its repair if that is asked for."""
         treated: tuple[Finding, ...] = ()
-        if repairs:
-            examined, treated = await self.treat(ref, asked=True)
-        else:
-            examined = await self.examine(ref)
+        try:
+            if repairs:
+                examined, treated = await self.treat(ref, asked=True)
+            else:
+                examined = await self.examine(ref)
+        except CorruptLog as error:
+            found = [_shown(damaged_head(str(error)))]
+            return Diagnosis(id=ref.id, status=None, version=0, findings=found, repaired=[])
         state = examined.history.state
         program = self._graphs.get((ref.tenant, state.origin.graph))
         status = examined.head.status
@@ -262,7 +267,7 @@ class Doctor:
             async with slots:
                 try:
                     found = await self.diagnosis(SagaRef(tenant, id), repairs=repairs)
-                except (NotFound, CorruptLog):
+                except NotFound:
                     return None
             return found if found.findings or found.repaired else None
 

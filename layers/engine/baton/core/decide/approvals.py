@@ -17,7 +17,7 @@ from baton.core.decide.unknown_outcomes import failed_outside
 from baton.core.effects.toolspec import ApprovalRequest
 from baton.core.expressions import ExpressionError, compile_template, excess_of
 from baton.core.log import events as ev
-from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, steps_of
+from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of, question_ms, steps_of
 from baton.core.log.records import Escalation
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
@@ -42,7 +42,8 @@ def approval_events(context: EvaluationContext, request: ApprovalRequest, now: i
     try:
         says = {**request.says, **({} if said is None else context.render(compile_template(said)))}
         expires_ms = (approval.expires_ms if approval is not None else 0) or request.expires_ms
-        ask = approval_of(state, slot, request, says, expires_ms, now)
+        waits = question_ms(expires_ms, context.program.limits)
+        ask = approval_of(state, slot, request, says, waits, now)
         if "escalate" in says:
             ask = replace(ask, escalate=_escalation(request, says["escalate"], now))
         changed = dict(request.arguments) if request.is_changed else {}

@@ -26,6 +26,7 @@ from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError, excess_of
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import INPUT, Cap, FunctionParts, Node
+from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
@@ -258,6 +259,11 @@ class DecisionBuilder(Struct, gc=False):
     def skew_ms(self) -> int:
         """Largest difference between the clocks of two processes, in milliseconds."""
         return self.program.skew_ms
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of the deployment."""
+        return self.program.limits
 
     @property
     def most_bytes(self) -> int:

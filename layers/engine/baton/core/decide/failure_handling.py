@@ -33,10 +33,18 @@ from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.matrix import DEFAULTS, RETRY
 from baton.core.failures.policy import ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
 from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
-from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
+from baton.core.failures.strategies.ladder import (
+    entry_of,
+    is_said,
+    laid_over,
+    merge,
+    next_step,
+    severity_of,
+    within,
+)
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import FUNCTION, Node
-from baton.core.limits import Limits
+from baton.core.limits import ON, USUAL, Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import used_up
 from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
@@ -52,7 +60,7 @@ def cause_of(failure: Failure) -> tuple[str, str]:
     return first.code, first.kind or class_of(first.code)
 
 
-def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
+def entry_of_child(failure: Failure, rules: Rules, limits: Limits = USUAL) -> PolicyEntry:
     """Return the policy of a child's failure.
 
     Without a rule there is no reaction: the child has done its best.
@@ -60,7 +68,7 @@ def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
     code, kind = cause_of(failure)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
     entry = PolicyEntry(kind=kind, ladder=ladder, policy=PRESETS["none"])
-    return laid_over(entry, code, kind, (rules,))
+    return within(laid_over(entry, code, kind, (rules,)), limits)
 
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
@@ -83,7 +91,7 @@ def handle_failure(
     code = failure.code
     is_bug = is_defect(context, node, failure)
     if node.workflow:
-        entry = entry_of_child(failure, node.failures)
+        entry = entry_of_child(failure, node.failures, context.program.limits)
         code, _ = cause_of(failure)
     else:
         entry = _entry(context, node, failure, class_, is_bug=is_bug)
@@ -102,7 +110,7 @@ def handle_failure(
         retry_after_ms=retry_after_ms,
         draw=draw_jitter(context.state.origin.saga, context.slot, failing.attempts),
         alternatives=node.ways,
-        may_suggest=node.replan is not None,
+        may_suggest=node.replan is not None and context.program.limits.model_replanning == ON,
     )
     step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
     if policy is not None and step is None:
@@ -164,7 +172,7 @@ def without_retry(
     """
     chosen = next((event for event in events if isinstance(event, ev.StrategyChosen)), None)
     program, place = context.program, Slot.parse(context.slot)
-    if chosen is None or chosen.strategy != RETRY or chosen.look or place.scope:
+    if chosen is None or not chosen.due_at or chosen.look or place.scope:
         return None
     pause, node = max(chosen.due_at - chosen.at, 0), program.nodes[place.node]
     if (over := used_up(context.state, program.graph, node, program.limits, pause)) is None:
@@ -198,6 +206,8 @@ def _entry(
         last=last,
         is_defect=is_bug,
         on_purpose=failure.on_purpose,
+        limits=context.program.limits,
+        is_inverse=bool(Slot.parse(context.slot).scope),
     )
 
 
@@ -288,7 +298,7 @@ def _earliest(failure: ev.Failure, now: int, *, is_look: bool) -> int:
     """Return the earliest time at which `verify` checks the outcome: a call that was cut off may still
     complete.
     """
-    return now + Limits().effect_grace_ms if (failure.doubt or is_look) and failure.code == "timeout" else now
+    return now + USUAL.effect_grace_ms if (failure.doubt or is_look) and failure.code == "timeout" else now
 
 
 def _policy(

@@ -15,7 +15,7 @@ from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, matches_patterns
 from baton.core.graph.graph import Graph, Join, Loop, Node, graph_name
 from baton.core.graph.index import GraphIndex
-from baton.core.limits import Limits
+from baton.core.limits import USUAL, Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import caps_of, counts_of
 from baton.core.log.records import Failure
@@ -74,7 +74,6 @@ def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
 
 
 NO_VALUE = Template(None, ())
-DEFAULTS = Limits()
 _NO_TAILS: frozenset[str] = frozenset()
 Policies = tuple[tuple[Policy, Template], ...]
 
@@ -97,8 +96,8 @@ class Program:
         skew_ms: int = 0,
         graphs: Mapping[str, Graph] | None = None,
         build: str = "",
-        timeout_ms: int = Limits().step_timeout_ms,
-        limits: Limits = DEFAULTS,
+        timeout_ms: int = USUAL.step_timeout_ms,
+        limits: Limits = USUAL,
     ) -> None:
         self.graph = graph
         self.graphs = graph.graphs if graphs is None else graphs

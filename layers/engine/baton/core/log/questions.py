@@ -15,7 +15,7 @@ from baton.core.failures import sanitised
 from baton.core.failures.secret_names import REDACTED, is_secret
 from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
 from baton.core.graph.graph import Node
-from baton.core.limits import DAY_MS
+from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.events import Notice
 from baton.core.log.records import Ask, Escalation, Option
@@ -430,6 +430,11 @@ _ID_DIGITS = 12
 _LEFT_OUT = "…"
 
 
+def question_ms(said: int, limits: Limits) -> int:
+    """Return the milliseconds for which a question waits. `said`: those that its author wrote; 0: none."""
+    return min(said or limits.question_timeout_ms, limits.question_longest_ms)
+
+
 def approval_of(
     state: State, slot: str, request: ApprovalRequest, says: Mapping[str, Any], expires_ms: int, now: int
 ) -> Ask:
@@ -451,7 +456,7 @@ def approval_of(
         digest=request.digest,
         to=audience_of(says.get("to")),
         asked_at=now,
-        expires_at=now + (expires_ms or DAY_MS),
+        expires_at=now + expires_ms,
     )
 
 

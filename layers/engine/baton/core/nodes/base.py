@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from msgspec import Struct
 
 from baton.core.graph.graph import FunctionParts, Node
+from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
@@ -183,6 +184,10 @@ class NodeContext(Protocol):
     @property
     def skew_ms(self) -> int:
         """Largest difference between the clocks of two processes, in milliseconds."""
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of the deployment."""
 
     @property
     def most_bytes(self) -> int:

@@ -21,6 +21,7 @@ from baton.core.log.questions import (
     due_step,
     is_answer_to,
     notice_of,
+    question_ms,
     rendered_text,
     steps_of,
 )
@@ -118,7 +119,7 @@ def _question(at: Activation, context: NodeContext, said: Mapping[str, Any]) -> 
         takeover=_takeover(said["takeover"]) if "takeover" in said else None,
         to=audience_of(said.get("to")),
         asked_at=context.now,
-        expires_at=context.now + asks.expires_ms,
+        expires_at=context.now + question_ms(asks.expires_ms, context.limits),
         risk=said.get("risk", ""),
         escalate=_escalation(said["escalate"], context.now) if "escalate" in said else (),
     )

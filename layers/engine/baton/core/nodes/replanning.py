@@ -204,7 +204,7 @@ def _about(at: Activation, context: NodeContext) -> dict[str, Any]:
     }
 
 
-_CHOICE = Asks(type=DECISION, says=None, expires_ms=24 * 3_600_000)
+_CHOICE = Asks(type=DECISION, says=None, expires_ms=0)
 
 
 def _choice(at: Activation, context: NodeContext) -> dict[str, Any]:

@@ -271,7 +271,8 @@ def _classes(program: Program, node: Node) -> dict[str, dict[str, Any]]:
     for kind in CLASSES:
         rules = (program.graph.failures, node.failures)
         is_caught = any(rule.condition is None for rule in _catches(node, _OWN, kind))
-        entry = entry_of(_OWN, kind, node.domain, rules, is_handled=is_foreseen or is_caught)
+        handled = is_foreseen or is_caught
+        entry = entry_of(_OWN, kind, node.domain, rules, is_handled=handled, limits=program.limits)
         pauses = list(_pauses(entry))
         is_undone = not (is_foreseen or is_caught) and _undoes(program, node, _OWN, kind)
         found[kind] = {"attempts": len(pauses) + 1, "over_ms": sum(pauses), "undone": is_undone}
@@ -309,7 +310,8 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
 
     def done(*, is_handled: bool) -> Steps:
         rules = (program.graph.failures, node.failures)
-        return _done(entry_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
+        given: dict[str, Any] = {"is_handled": is_handled, "last": last, "limits": program.limits}
+        return _done(entry_of(code, kind, node.domain, rules, **given), code)
 
     ends = [f"goes on with {_names(rule)}" for rule in catches]
     if not is_caught:

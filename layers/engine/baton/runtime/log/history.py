@@ -15,9 +15,9 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
-from baton.core.log.events import Entry, Event, Forked, SagaEnded, WorkflowRecovered
+from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.folding.fold import closed, fold
-from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.forks import fork_to, recovery_cut
 from baton.core.log.state import Segment, State
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, TooLarge, Unreadable
@@ -355,7 +355,7 @@ class History:
         async for one in self._behind():
             branch = one.branch
             for entry in readable((one,)):
-                if any(isinstance(event, WorkflowRecovered) for event in entry.events):
+                if (cut := recovery_cut(entry)) is not None and cut <= self.state.version:
                     self._passed = entry
                     await self._take_in(entry, len(one.data))
                     return entry

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.toolspec import tools_for
-from baton.core.graph.graph import Graph
+from baton.core.graph.graph import Cap, Graph
 from baton.core.on_demand import OnDemand
 from baton.errors import InvalidDefinition, NotFound
 from baton.runtime.engine.parts import Engine, InvocationScope
@@ -47,14 +47,19 @@ async def register_workflow(
     until = worked() + engine.limits.compile_ms
 
     def compiled(children: Mapping[str, Any] | None = None) -> Graph:
-        return compile_document(
+        graph = compile_document(
             text,
             tools,
             json_only=json_only,
             children=children,
             kinds=engine.kinds,
             has_time=lambda: worked() < until,
+            limits=engine.limits,
         )
+        most = engine.limits.saga_timeout_ms
+        if not most or "wall_time" in graph.limits:
+            return graph
+        return replace(graph, limits={**graph.limits, "wall_time": Cap(most=most)})
 
     graph = compiled()
     taken, unknown = await _children(catalog, caller.tenant, graph)

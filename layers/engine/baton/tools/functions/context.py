@@ -377,7 +377,7 @@ class WorkflowContext:
         schema: Mapping[str, Any] | None = None,
         details: Any = None,
         to: Any = None,
-        expires: str | float | timedelta = "24h",
+        expires: str | float | timedelta | None = None,
         risk: str = "",
         name: str = "ask",
     ) -> Operation[dict[str, Any]]:
@@ -395,10 +395,10 @@ class WorkflowContext:
             "risk": risk,
             "options": [{"id": one} if isinstance(one, str) else dict(one) for one in options or ()],
         }
-        asks = {"type": kind, "says": None, "expires_ms": _milliseconds("expires", expires), "schema": schema}
-        node = {"kind": "human", "asks": asks}
+        within = 0 if expires is None else _milliseconds("expires", expires)
+        asks = {"type": kind, "says": None, "expires_ms": within, "schema": schema}
         given = {key: value for key, value in says.items() if value}
-        return self._ask(name, _asked(node, None, _json(given)))
+        return self._ask(name, _asked({"kind": "human", "asks": asks}, None, _json(given)))
 
     def call(
         self,

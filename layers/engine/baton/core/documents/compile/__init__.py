@@ -32,6 +32,7 @@ from baton.core.documents.read import as_written, read_definition
 from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.graph.graph import Graph, inner_name
+from baton.core.limits import USUAL, Limits
 from baton.errors import InvalidDefinition, Problem
 
 if TYPE_CHECKING:
@@ -64,13 +65,14 @@ def compile_document(
     children: Children | None = None,
     kinds: OwnKinds | None = None,
     has_time: Callable[[], bool] = lambda: True,
+    limits: Limits = USUAL,
 ) -> Graph:
     """Compile a document to a graph.
     Raises `MalformedDocument` for text that cannot be parsed, `InvalidDefinition` with all problems.
 
     `children`: what is known of the workflows that this one starts. `kinds`: those of the application's own.
     Where `has_time` says no, the document is refused for
-    that.
+    that. `limits`: those of the deployment, for what the document leaves open.
     """
     document = parse_document(text, json_only=json_only)
     parts = GraphParts(document.value)
@@ -78,7 +80,7 @@ def compile_document(
     for part in parts.all:
         within = parts.within(part)
         known = {**(children or {}), **within.inputs}
-        found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
+        found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within, limits)))
     circles = list(circular_graphs([(part.name, source) for part, source, _ in found]))
     told = [(part, (*its, *(one for name, one in circles if name == part.name))) for part, _, its in found]
     problems = problems_for_author(parts, told)
@@ -91,9 +93,10 @@ def _checked(
     value: Any,
     kinds: OwnKinds,
     tools: Tools,
-    children: Children,
+    known: Children,
     has_time: Callable[[], bool],
     within: Within,
+    limits: Limits,
 ) -> tuple[Source | None, tuple[Problem, ...]]:
     """Return a document, or a graph as one, with all its problems."""
     own = expand_own_kinds(value, kinds) if kinds else None
@@ -101,7 +104,7 @@ def _checked(
     source = None
     if model is not None:
         # All of them are looked through, again and again: a mapping that asks for each whether it is granted takes longer.
-        source = Source(model, dict(tools), is_whole, children, has_time=has_time, within=within)
+        source = Source(model, dict(tools), is_whole, known, has_time=has_time, within=within, limits=limits)
         try:
             problems += tuple(_problems(source))
         except OutOfTime as error:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from baton.core.documents.models import NodeModel
     from baton.core.documents.parts.control import LimitModel
     from baton.core.documents.parts.failing import CatchModel, PolicyModel
+    from baton.core.limits import Limits
 
 HOUR_MS = 3_600_000
 
@@ -256,6 +257,10 @@ class _Compiler:
     @property
     def tools(self) -> Tools:
         return self._source.tools
+
+    @property
+    def limits(self) -> Limits:
+        return self._source.limits
 
     @property
     def children(self) -> Mapping[str, Any]:

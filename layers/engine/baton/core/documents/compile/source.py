@@ -24,6 +24,7 @@ from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, W
 from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, PolicyChange, merge_changes
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.graph.graph import graph_name
+from baton.core.limits import USUAL, Limits
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Source:
     """The model of a document.
     Not `is_whole`: some nodes are only what is left of them, or stand in for others.
 
-    `has_time` says whether the compiler may go on.
+    `has_time` says whether the compiler may go on. `limits`: those of the deployment.
     """
 
     model: WorkflowModel
@@ -223,6 +224,7 @@ class Source:
     tries_left: int = MAX_HINTS
     asked_for: dict[str, bool] = field(default_factory=dict)
     within: Within = ALONE
+    limits: Limits = USUAL
 
     @property
     def nodes(self) -> dict[str, NodeModel]:

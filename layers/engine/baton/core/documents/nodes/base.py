@@ -16,6 +16,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.parts.fields import Model
     from baton.core.documents.parts.node import NodeModel, ReplanModel
+    from baton.core.limits import Limits
 
 # What a node of any kind may have.
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
@@ -81,6 +82,11 @@ class Compiler(KnownInterfaces, Protocol):
         """Return a template of the values that the graph of a node
         takes from its document besides its input; empty for none.
         """
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the deployment, for what a document leaves open."""
         ...
 
     @property

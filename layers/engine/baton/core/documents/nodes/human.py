@@ -263,7 +263,9 @@ class Human(NodeDocument):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         human: HumanModel = self.of(node)
-        asks = Asks(type=human.asks, says=self._says(human), schema=human.schema_, expires_ms=human.expires)
+        is_said = "expires" in human.model_fields_set
+        expires = human.expires if is_said else compiler.limits.question_timeout_ms
+        asks = Asks(type=human.asks, says=self._says(human), schema=human.schema_, expires_ms=expires)
         return {"kind": self.kind, "asks": asks}
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:

@@ -23,8 +23,6 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.nodes.base import Compiler
 
-ATTEMPTS, WITHIN_MS = 5, 600_000
-
 
 def undo_problems(
     compiler: Compiler, place: str, model: CompensateModel | None, spec: ToolSpec
@@ -102,15 +100,22 @@ def undos(
             (said.tool if said is not None else None) or (acting.undo if acting else "")
         )
         if acting is not None and inverse is not None:
-            found[tool] = undo_of(kind, name, acting, inverse, said)
+            usual = RetryChange(max_attempts=compiler.limits.undo_attempts, budget_ms=compiler.limits.undo_ms)
+            found[tool] = undo_of(kind, name, acting, inverse, said, usual)
     return found
 
 
 def undo_of(
-    kind: str, name: str, acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None = None
+    kind: str,
+    name: str,
+    acting: ToolSpec,
+    inverse: ToolSpec,
+    model: CompensateModel | None,
+    retry: RetryChange,
 ) -> Undo:
-    """Return the inverse step at node `name`, which calls `inverse` for what `acting` has done."""
-    retry = RetryChange(max_attempts=ATTEMPTS, budget_ms=WITHIN_MS)
+    """Return the inverse step at node `name`, which calls `inverse` for what `acting` has done.
+    `retry`: its attempts where the document says nothing.
+    """
     if model is not None and model.retry is not None:
         said = model.retry.change()
         fields = {key: value for key in said.__struct_fields__ if (value := getattr(said, key)) is not None}

@@ -13,10 +13,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.failures.codes import PERMANENT, class_of
-from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
-from baton.core.failures.policy import ANY, ASK, FAIL, PolicyChange, PolicyEntry, Rules, changed_policy
+from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX, REPLAN
+from baton.core.failures.policy import (
+    ANY,
+    ASK,
+    FAIL,
+    PRESETS,
+    PolicyChange,
+    PolicyEntry,
+    Rules,
+    changed_policy,
+)
 from baton.core.failures.strategies.base import STARTER, FailureContext, History, LadderStep
 from baton.core.failures.strategies.registry import END, STRATEGIES, of
+from baton.core.limits import USUAL, Limits
 
 
 def entry_of(
@@ -29,6 +39,8 @@ def entry_of(
     last: str = ASK,
     is_defect: bool = False,
     on_purpose: bool = False,
+    limits: Limits = USUAL,
+    is_inverse: bool = False,
 ) -> PolicyEntry:
     """Return the reaction to a failure: the defaults, and over them the rules, each list more important than
     the last.
@@ -40,18 +52,34 @@ def entry_of(
 
     A rule for `any` failure never retries a `permanent` one. For a defect, only rules that name its code
     count.
-    A code that a tool gave `on_purpose` has the defaults of its class.
+    A code that a tool gave `on_purpose` has the defaults of its class. `limits`: those of the deployment; its
+    retries are not for an inverse.
     """
     rules = [_naming(code, level) for level in rules] if is_defect else rules
     class_ = next((change.kind for change in _in_turn(code, class_, reversed(rules)) if change.kind), class_)
     entry = DEFAULTS[class_]
+    if limits.retry_policy != USUAL.retry_policy and not is_inverse:
+        entry = replace(entry, policy=PRESETS[limits.retry_policy])
     for change in _changes(code, class_, ({} if on_purpose else GENERAL, MATRIX.get(domain, {}))):
         entry = merge(entry, change)
     if is_handled:
         entry = merge(entry, PolicyChange(last=FAIL))
     elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
         entry = merge(entry, PolicyChange(last=last))
-    return laid_over(entry, code, class_, rules)
+    return within(laid_over(entry, code, class_, rules), limits, is_inverse=is_inverse)
+
+
+def within(entry: PolicyEntry, limits: Limits, *, is_inverse: bool = False) -> PolicyEntry:
+    """Return the entry with what a deployment says where the rules say nothing, and with its caps."""
+    if limits is USUAL:
+        return entry
+    most = entry.policy.max_attempts if is_inverse else limits.retry_attempts
+    return replace(
+        entry,
+        policy=replace(entry.policy, max_attempts=min(entry.policy.max_attempts, most)),
+        at_most={REPLAN: limits.replan_attempts, **entry.at_most},
+        expires_ms=min(entry.expires_ms or limits.question_timeout_ms, limits.question_longest_ms),
+    )
 
 
 def laid_over(entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules]) -> PolicyEntry:

@@ -129,7 +129,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         builds = (*(one for one in failing.builds if one != e.build), e.build)[-BUILDS_REMEMBERED:]
         failing = replace(failing, builds=builds, incident=e.code)
     after = replace(state, failing={**state.failing, slot: failing})
-    if registry.of(e.strategy).repeats and not (e.look or Slot.parse(slot).scope):
+    if e.due_at and not (e.look or Slot.parse(slot).scope):
         after = replace(after, used=with_retry(state.used, e.node, max(e.due_at - e.at, 0)))
     return after if e.ask is None else received.with_question_row(after, e.ask)
 

@@ -101,6 +101,14 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     return asked_anew(without_whole_saga_stops(forked), fork.at)
 
 
+def recovery_cut(entry: ev.Entry) -> int | None:
+    """Return the version from which a recovery goes on; None for other entries."""
+    for event in entry.events:
+        if isinstance(event, ev.Forked) and isinstance(entry.events[0], ev.WorkflowRecovered):
+            return event.cut
+    return None
+
+
 def _recovered(at_cut: State, entry: ev.Entry, recovery: ev.WorkflowRecovered, fork: ev.Forked) -> State:
     """Return the state at the cut as it was, in a new branch behind the entries that cannot be read.
 
