@@ -122,7 +122,7 @@ STATUSES = {
     "failed": "a step failed and nothing runs",
     "cancelled": "a caller cancelled it and nothing runs",
     "suspended": "as waiting, and a question is open: of a node, or about a failed step",
-    "paused": "a person holds it back",
+    "paused": "an operator holds it back; it begins nothing until it is resumed",
     "reflecting": "a tool's schema changed under a running saga",
     "rolled_back": "its effects are undone; `error` says why",
     "compensating": "it undoes its effects before it ends",

@@ -76,6 +76,8 @@ DOCUMENTS = (
     ),
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
+PAUSED_HERE = frozenset({"asking", "apart"})
+"""Documents whose sagas an operator pauses, too, and `undone` in its rollback. Those of others would come to the same."""
 # What these come to, those come to as well: tests/docs looks whether it is still so.
 REPEATED = (
     "{name: child, on_failure: rollback, nodes: {c: {workflow: other}}}",
@@ -358,7 +360,11 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
             yield ev.QuestionClaimed(**about, to="user:ann")
             yield ev.QuestionEscalated(**about)
     if state.parked is not None:
-        yield ev.Resumed(by="ann", at=now)
+        code = ev.PAUSED if state.is_paused else ""
+        yield ev.Resumed(by="ann", at=now, code=code)
+    at_work = program.graph.name in PAUSED_HERE and not state.is_stopping
+    if state.parked is None and (at_work or (program.graph.name == "undone" and state.undo.work is not None)):
+        yield ev.Parked(code=ev.PAUSED, message="", at=now, by="ann")
     for slot, child in state.children.items():
         if not child.status:
             for status in ("completed", "failed"):

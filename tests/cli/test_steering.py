@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from baton.client import exits
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
 
-ACCEPTED = (202, {"id": "s1", "status": "running", "version": 7})
+ACCEPTED = (202, {"id": "s1", "status": "running", "version": 7, "changed": True})
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_signal_sends_a_payload_or_a_failure_and_a_message_with_a_failure_only(
 def test_resume_asks_for_another_try(api: FakeApi, baton: Baton) -> None:
     api.on("POST /sagas/s1/resume", ACCEPTED)
     result = baton("resume", "s1")
-    assert (result.exit_code, result.stdout) == (0, "s1  tries again\n")
+    assert (result.exit_code, result.stdout) == (0, "s1  goes on\n")
 
 
 def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton, says: Says) -> None:
@@ -136,3 +137,73 @@ def test_a_plan_says_what_is_asked_about(api: FakeApi, baton: Baton, says: Says)
     api.on("POST /sagas/k1/rollback", (200, {"id": "k1", "plan": PLAN}))
     said = baton("rollback", "k1", "--dry-run").stdout
     says(said)
+
+
+PAGE: dict[str, Any] = {
+    "matched": 2,
+    "changed": 2,
+    "counts": [{"workflow": "dinner", "code": "timeout", "sagas": 2}],
+    "refused": [],
+    "next": None,
+}
+NOTHING = PAGE | {"matched": 0, "changed": 0, "counts": []}
+
+
+def test_pause_holds_one_saga_back(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/pause", ACCEPTED)
+    assert baton("pause", "s1", "--reason", "so").exit_code == 0
+    assert api.asked[0].json == {"reason": "so"}
+
+
+def test_wake_asks_for_a_look(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/wake", ACCEPTED)
+    assert baton("wake", "s1").exit_code == 0
+
+
+def test_a_workflow_is_paused_pass_by_pass_until_nothing_changes(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/pause", (202, PAGE | {"next": "s2"}), (202, PAGE), (202, NOTHING))
+    result = baton("pause", "--workflow", "dinner", "--reason", "so", "--yes", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["changed"] == 4
+    assert [one.json["cursor"] for one in api.asked] == ["", "s2", ""]
+    assert api.asked[0].json == {"workflow": "dinner", "reason": "so", "cursor": ""}
+
+
+def test_retry_counts_first_and_asks(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/retry", (202, PAGE))
+    asks = ("retry", "--workflow", "dinner", "--code", "timeout", "--label", "a=b", "--key", "k")
+    assert baton(*asks, stdin="n\n").exit_code != 0
+    assert [one.json["dry_run"] for one in api.asked] == [True]
+    refused = PAGE | {"refused": [{"id": "s9", "why": "it is a child"}]}
+    api.on("POST /sagas/retry", (202, PAGE), (202, refused))
+    result = baton(*asks, stdin="y\n")
+    assert (result.exit_code, "s9" in result.stderr) == (exits.REFUSED, True)
+    assert api.asked[-1].json == {
+        "workflow": "dinner",
+        "code": "timeout",
+        "labels": {"a": "b"},
+        "cursor": "",
+    }
+    assert api.asked[-1].headers["idempotency-key"] == "k"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pause",),
+        ("pause", "s1", "--tenant"),
+        ("retry", "s1", "--code", "x"),
+        ("resume", "--tenant", "--budget", "2"),
+        ("cancel", "--workflow", "w", "--undo"),
+    ],
+)
+def test_one_saga_or_many(baton: Baton, words: tuple[str, ...]) -> None:
+    assert baton(*words).exit_code == exits.USAGE
+
+
+def test_one_saga_is_retried_under_a_key(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/retry", ACCEPTED)
+    assert baton("retry", "s1", "--key", "k").exit_code == 0
+    assert api.asked[0].headers["idempotency-key"] == "k"
+    api.on("POST /sagas/retry", (202, PAGE))
+    assert "timeout" in baton("retry", "--tenant", "--dry-run").stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.ports import SWEEP, TIMER, WORK, Head
+from baton.ports import SWEEP, TIMER, WORK, Head, Wake
 from tests.contract.stores import SAGA, Stores, a_head, a_release
 
 QUIET = a_head(start=b"", folded=4, lane=SWEEP, quiet_since=1_000, timer=500_000)
@@ -24,6 +24,13 @@ def test_a_head_is_due_later_in_the_lane_that_is_said_and_all_else_stays(stores:
     assert head_of(stores) == msgspec.structs.replace(QUIET, due_at=500_000, lane=lane)
     found = [one for shard in range(4) for one in stores.log.due(lane, shard, 0, 500_000, 10)]
     assert found == [(SAGA, 500_000)]
+
+
+def test_the_stream_passes_the_wake_on_with_which_a_saga_is_due_now(stores: Stores) -> None:
+    stores.log.create_head(QUIET)
+    stores.wakes()
+    assert stores.log.defer(QUIET, 500, WORK, Wake(v=3))
+    assert stores.wakes() == [(SAGA, Wake(v=3))]
 
 
 def test_deferring_a_saga_without_a_head_is_refused_and_makes_none(stores: Stores) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from baton.core.log.records import TENANT_PAUSED, WORKFLOW_PAUSED, Parked
 from tests.contract.stores import Stores, a_definition
+
+PAUSE = Parked(code=WORKFLOW_PAUSED, message="the shop moves", at=5_000, by="ann")
 
 
 def test_a_definition_reads_back_as_it_was_registered(stores: Stores) -> None:
@@ -70,3 +75,25 @@ def test_versions_are_the_newest_first_and_no_more_than_asked_for(stores: Stores
         stores.definitions.put(a_definition(version=version))
     assert [found.version for found in stores.definitions.versions("acme", "dinner", 3)] == [12, 11, 10]
     assert stores.definitions.versions("acme", "lunch", 3) == []
+
+
+def test_pauses_are_written_on_the_version_that_was_seen(stores: Stores) -> None:
+    definitions = stores.definitions
+    assert not definitions.write_pauses(a_definition(), [PAUSE]), "it is not there"
+    definitions.put(a_definition())
+    assert definitions.write_pauses(a_definition(), [PAUSE])
+    paused = a_definition(pauses=(PAUSE,))
+    assert definitions.get("acme", "dinner") == paused
+    assert not definitions.write_pauses(a_definition(), []), "another has written since"
+    both = (PAUSE, msgspec.structs.replace(PAUSE, code=TENANT_PAUSED))
+    assert definitions.write_pauses(paused, both)
+    assert definitions.write_pauses(a_definition(pauses=both), [])
+    assert definitions.get("acme", "dinner", 1) == a_definition()
+
+
+def test_version_0_is_written_without_a_document_and_is_in_no_list(stores: Stores) -> None:
+    none = a_definition("/", 0, graph="", document="", by="")
+    assert stores.definitions.write_pauses(none, [PAUSE])
+    assert stores.definitions.get("acme", "/") == msgspec.structs.replace(none, pauses=(PAUSE,))
+    assert not stores.definitions.write_pauses(none, [PAUSE])
+    assert stores.definitions.names("acme") == []

@@ -102,8 +102,11 @@ class ToyLog:
             changes |= {"due_at": until, "lane": WORK}
         return self._change(seen.ref, lambda head: head == seen, **changes) is not None
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
-        return self._change(seen.ref, lambda head: head == seen, due_at=due_at, lane=lane) is not None
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
+        wake = wake or seen.wake
+        return (
+            self._change(seen.ref, lambda head: head == seen, due_at=due_at, lane=lane, wake=wake) is not None
+        )
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         def may(head: Head) -> bool:

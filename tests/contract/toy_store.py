@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from baton.core.failures.breakers import Breaker
+from baton.core.log.records import Parked
 from baton.ports import (
     CheckpointRow,
     Definition,
@@ -40,6 +43,16 @@ class ToyDefinitions:
                 self._kept.put("definition", place, f"{definition.version:09d}", definition)
             return is_new
 
+    def write_pauses(self, seen: Definition, pauses: Sequence[Parked]) -> bool:
+        with self._kept.alone():
+            there = self.get(seen.tenant, seen.name, seen.version) or (None if seen.version else seen)
+            if there is None or there.pauses != seen.pauses:
+                return False
+            place = f"{seen.tenant}\0{seen.name}"
+            paused = msgspec.structs.replace(there, pauses=tuple(pauses))
+            self._kept.put("definition", place, f"{seen.version:09d}", paused)
+            return True
+
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         if version is None:
             return next(iter(self.versions(tenant, name, 1)), None)
@@ -47,7 +60,9 @@ class ToyDefinitions:
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
         found = (one for _, _, one in self._kept.all("definition", Definition))
-        return sorted({one.name for one in found if one.tenant == tenant and one.name > after})[:limit]
+        return sorted(
+            {one.name for one in found if one.tenant == tenant and one.version and one.name > after}
+        )[:limit]
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
         found = list(self._kept.between("definition", f"{tenant}\0{name}", "0", "9" * 9, Definition))

@@ -373,8 +373,11 @@ def of_type(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def of_struct(struct: type[Any]) -> st.SearchStrategy[Any]:
-    hints = typing.get_type_hints(struct)
-    return st.builds(struct, **{name: of_type(hints[name]) for name in struct.__struct_fields__})
+    """Values of a struct; none of its own kind in it."""
+    hints = {name: hint for name, hint in typing.get_type_hints(struct).items() if hint != struct | None}
+    return st.builds(
+        struct, **{name: of_type(hints[name]) for name in struct.__struct_fields__ if name in hints}
+    )
 
 
 EVENTS: st.SearchStrategy[Any] = st.one_of(*map(of_struct, typing.get_args(ev.Event)))

@@ -80,6 +80,8 @@ def test_a_parked_saga_says_so_until_it_is_resumed(says: Says) -> None:
     saga = Saga(chain(1))
     saga.put(ev.Parked(code="over_budget", message="too slow"))
     says(why(saga, "n0"))
+    saga.put(ev.Parked(code=ev.PAUSED, message="the shop moves", at=T0, by="ada"))
+    says(why(saga, "n0"))
     saga.put(ev.Resumed(by="ada", at=T0))
     says(why(saga, "n0"))
 

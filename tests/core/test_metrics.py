@@ -131,7 +131,9 @@ def test_what_happens_to_a_saga_is_counted_for_the_deployment_and_its_workflow_a
 
 def test_parked_sagas_are_counted_by_code_and_by_workflow_and_code_at_once() -> None:
     parked = [ev.Parked(code=code, message="m") for code in ("worker_killed", "over_budget", "over_budget")]
-    found = read(*((one,) for one in parked), now=SOON)
+    paused = ev.Parked(code=ev.PAUSED, message="m", at=SOON, by="ada")
+    found = read(*((one,) for one in (*parked, paused)), now=SOON)
+    assert emf.total(found, "Parked", function="prod-worker", code=ev.PAUSED) == 0, "no alarm for a pause"
     for code, count in (("worker_killed", 1), ("over_budget", 2)):
         assert emf.total(found, "Parked", function="prod-worker", code=code) == count
         assert emf.total(found, "Parked", function="prod-worker", workflow="dinner", code=code) == count

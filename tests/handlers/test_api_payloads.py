@@ -108,11 +108,18 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "resolve-incident": (202, ""),
     "rollback": (200, ""),
     "resume-schedule": (202, ""),
+    "resume": (202, ""),
+    "pause": (202, ""),
+    "wake": (202, ""),
+    "retry": (409, "not-allowed-now"),
+    "pause-many": (202, ""),
+    "resume-many": (202, ""),
+    "cancel-many": (202, ""),
+    "retry-many": (202, ""),
     "diagnose": (200, ""),
     "diagnose-all": (202, ""),
     "repair": (202, ""),
     "replay": (200, ""),
-    "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-breaker": (200, ""),
     "show-claim": (200, ""),
@@ -167,7 +174,7 @@ def test_every_route_has_a_request() -> None:
     answered = [
         payload("api", name)
         for name, (status, _) in EXPECTED.items()
-        if status < 400 or name in {"resume", "callback", "confirm", "announce-model", "intend"}
+        if status < 400 or name in {"retry", "callback", "confirm", "announce-model", "intend"}
     ]
     asked = {(event["requestContext"]["http"]["method"], event["rawPath"]) for event in answered}
     without = [

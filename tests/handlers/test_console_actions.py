@@ -74,12 +74,30 @@ def test_a_saga_is_cancelled_once(browser: Browser, deployment: Deployment, says
 def test_a_parked_saga_is_resumed_and_another_is_not(
     http: Http, browser: Browser, deployment: Deployment
 ) -> None:
-    refused = browser.post(f"{SAGA}/resume")
+    refused = browser.post(f"{SAGA}/resume", {"budget_usd": "2.50"})
     assert (refused.status, "Nothing was done." in refused.text) == (409, True)
     append(http.engine, Parked(code="deaths", message="It died three times.", node="guests"))
     assert "It died three times." in browser.get(SAGA).text
     assert browser.post(f"{SAGA}/resume", {"budget_usd": "2.50"}).status == 303
     assert [event.budget for event in events(deployment, Resumed)] == [2_500_000]
+
+
+def test_a_saga_is_paused_and_its_page_says_by_whom_and_why(browser: Browser, deployment: Deployment) -> None:
+    assert browser.post(f"{SAGA}/pause", {"reason": "the restaurant moves"}).status == 303
+    seen = browser.get(SAGA).text
+    assert all(word in seen for word in ("It is paused", "ada", "the restaurant moves"))
+    assert browser.post(f"{SAGA}/resume").status == 303
+    assert "It is paused" not in browser.get(SAGA).text
+    assert len(events(deployment, Resumed)) == 1
+
+
+def test_a_workflow_is_paused_and_resumed_on_its_page(browser: Browser) -> None:
+    page = "/console/workflows/party"
+    assert browser.post(f"{page}/pause", {"reason": "closed"}).status == 303
+    assert "paused this workflow" in browser.get(page).text
+    assert browser.get(SAGA).status == 200
+    assert browser.post(f"{page}/resume").status == 303
+    assert "paused this workflow" not in browser.get(page).text
 
 
 def test_a_key_forks_once(browser: Browser, deployment: Deployment) -> None:

@@ -96,8 +96,8 @@ def test_what_was_chosen_and_cannot_take_it_is_left_as_it_is_and_told_of(
     says.within(seen.text, 2)
     assert f'name="saga" value="{GRACE.id}"' not in seen.html
     done = browser.post("/console/bulk/resume", {"saga": [ADA.id, GRACE.id]})
-    assert "1 of 2 is done." in done.text
-    assert f"{GRACE.id} Not done:" in done.text
+    assert "2 of 2 are done." in done.text
+    assert "It was so before." in done.text
 
 
 def test_more_than_fit_into_a_request_come_in_turns(

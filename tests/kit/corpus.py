@@ -369,6 +369,30 @@ async def _crowd(world: World) -> str:
     return saga
 
 
+PAUSED = """
+name: paused
+nodes:
+  one: {tool: work, with: {n: 1, seconds: 1.1}}
+  go: {wait: {signal: go, timeout: 1m}}
+  two: {tool: work, after: [one, go], with: {n: 2}}
+output: '${ctx.go.output}'
+"""
+
+
+async def _paused(world: World) -> str:
+    """An operator who pauses and resumes twice, a signal meanwhile, and a wait whose time would be over."""
+    saga = await start(world, PAUSED, {}, "paused")
+    for _ in range(2):
+        await patiently(world, lambda service: ask_unless_done(service.pause(saga, "for an hour")))
+    await asyncio.sleep(20)
+    await patiently(world, lambda service: ask_unless_done(service.signal(saga, "go", 7, "k")))
+    await asyncio.sleep(300)
+    for _ in range(2):
+        await patiently(world, lambda service: ask_unless_done(service.wake(saga)))
+        await patiently(world, lambda service: ask_unless_done(service.resume(saga)))
+    return saga
+
+
 async def _cancelled_early(world: World) -> str:
     """A cancel that comes while a parent may still be about to start its child."""
     await patiently(
@@ -425,6 +449,7 @@ CORPUS = (
     Scenario("approved", _approved),
     Scenario("items", partial(_approved, document=ITEMS, name="items")),
     Scenario("crowd", _crowd),
+    Scenario("paused", _paused),
     Scenario(
         "retried",
         partial(start, document=RETRIED, given={}, name="w"),

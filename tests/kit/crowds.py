@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.core.limits import Limits
-from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef
+from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef, Wake
 from baton.runtime.invocation.context import Invocation, InvocationContext, Tenure
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.reconcile import Reconciler
@@ -43,9 +43,9 @@ class _CountingLog(MemoryLog):
         self.writes["take"] += 1
         return super().take(*lease)
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
         self.writes["defer"] += 1
-        return super().defer(seen, due_at, lane)
+        return super().defer(seen, due_at, lane, wake)
 
 
 @dataclass(frozen=True)

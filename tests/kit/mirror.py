@@ -145,8 +145,8 @@ class MirrorLog(MemoryLog):
             self._real.release(ref, owner, epoch, release), super().release(ref, owner, epoch, release)
         )
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
-        return _same(self._real.defer(seen, due_at, lane), super().defer(seen, due_at, lane))
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
+        return _same(self._real.defer(seen, due_at, lane, wake), super().defer(seen, due_at, lane, wake))
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         return _same(self._real.postpone(ref, now, until), super().postpone(ref, now, until))

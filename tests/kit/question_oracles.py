@@ -15,6 +15,7 @@ from baton.core.log.events import (
     Entry,
     Forked,
     NoticeDue,
+    Parked,
     QuestionClaimed,
     QuestionClosed,
     QuestionEscalated,
@@ -86,6 +87,11 @@ class _Asked:
             yield f"the steps of {self.ask.id} were taken at {self.taken}, and not at {steps}"
 
 
+def _stand_still(parked: Parked, asked: dict[str, _Asked]) -> None:
+    for one in asked.values():
+        one.is_postponed |= parked.at > 0
+
+
 def of_questions(entries: list[Entry]) -> Iterator[str]:
     """Promises about the questions in one saga's log, where no fork goes back to one."""
     asked: dict[str, _Asked] = {}
@@ -104,6 +110,8 @@ def of_questions(entries: list[Entry]) -> Iterator[str]:
             elif isinstance(event, Forked):
                 for one in asked.values():  # whatever is open at the cut is asked again
                     one.is_answered, one.is_closed, one.is_postponed = False, False, True
+            elif isinstance(event, Parked):
+                _stand_still(event, asked)
             elif isinstance(event, NoticeDue):
                 keys[event.notice.key] += 1
     for one in asked.values():

@@ -37,7 +37,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
     # tenant's day (the scenario `tenants` of long_scenarios.py), a breaker a target that is down (test_breakers.py), letters their own
-    # worlds (test_dead_letters.py), and requests are counted where they come in (test_limits_of_requests.py).
+    # worlds (test_dead_letters.py), pauses of workflows are in test_pauses.py, and requests are counted where they come in (test_limits_of_requests.py).
     elsewhere = {
         "invoke",
         "postpone",
@@ -45,6 +45,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
         "write_breaker",
         "write_rule",
         "tell_rule",
+        "write_pauses",
         "write",
         "delete",
         "spend",

@@ -42,11 +42,14 @@ from baton.cli.deployment.steering import (
     cancel,
     doctor,
     fork,
+    pause_saga,
     replay,
     resume,
+    retry_saga,
     rollback,
     send_events,
     signal,
+    wake,
 )
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
@@ -62,7 +65,21 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
         *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
-        *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
+        *(
+            cancel,
+            signal,
+            send_events,
+            inbox,
+            answer,
+            claim,
+            remind,
+            pause_saga,
+            resume,
+            retry_saga,
+            wake,
+            fork,
+            rollback,
+        ),
     ),
     "Incidents": (
         doctor,

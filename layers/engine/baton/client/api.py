@@ -369,8 +369,26 @@ class SagaCalls(Calls):
         """Undo effects of a saga: `POST /sagas/{id}/rollback`."""
         return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
 
+    async def pause(self, saga: str, reason: str) -> dict[str, Any]:
+        """Pause a saga: `POST /sagas/{id}/pause`."""
+        return await self._send_to(saga, "pause", body={"reason": reason})
+
+    async def retry(self, saga: str, key: str | None = None) -> dict[str, Any]:
+        """Retry a failed saga from its failed step: `POST /sagas/{id}/retry`."""
+        return await self._send_to(saga, "retry", body={}, key=key or new_key())
+
+    async def steer(self, do: str, wanted: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """Pause, resume, cancel or retry many sagas, once: `POST /sagas/{do}`. `next` of the answer continues
+        it.
+        """
+        return await self._send(path_of("sagas", do), wanted, key, has="matched")
+
+    async def wake(self, saga: str) -> dict[str, Any]:
+        """Have a worker look at a saga now: `POST /sagas/{id}/wake`."""
+        return await self._send_to(saga, "wake", body={})
+
     async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
-        """Resume a parked saga, or repair one: `POST /sagas/{id}/resume`."""
+        """Resume a parked or paused saga, or repair one: `POST /sagas/{id}/resume`."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
         return await self._send_to(saga, "resume", body=body)
 

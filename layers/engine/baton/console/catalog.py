@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from baton.console.acting import chosen_filters, page_links
+from baton.console.acting import Deed, Input, chosen_filters, deed_done, page_links
 from baton.console.drawing import drawings
 from baton.console.forms import Form, fields_of, form_data, places, unchanged_form
 from baton.console.overview import MOST_COUNTED, page_counts
@@ -18,6 +18,7 @@ from baton.core.conditions.document import example_of
 from baton.core.conditions.schema import input_violations
 from baton.core.expressions import nearest, with_hint
 from baton.core.graph.graph import graph_name, inner_name, starter_of
+from baton.core.log.events import WORKFLOW_PAUSED
 from baton.core.log.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 
@@ -25,6 +26,7 @@ _COUNTED: Final = {
     "open": "At work",
     "suspended": "Waiting for a person",
     "parked": "Parked",
+    "paused": "Paused",
     "failed": "Failed",
     "completed": "Completed",
 }
@@ -44,7 +46,73 @@ async def workflows(visit: Visit) -> Html:
     return Html(template="workflows.html", title="Workflows", data=data)
 
 
-async def workflow(visit: Visit) -> Html:
+WORKFLOW_DEEDS: Final = (
+    Deed(
+        name="pause",
+        title="Pause it",
+        does="Its sagas begin nothing until it is resumed, and their time stands still. Sagas that start from now on begin paused.",
+        done="It is paused.",
+        role="operate",
+        route="pauseSagas",
+        inputs=(Input("reason", "Reason, for the log"),),
+        body=lambda visit: {"reason": visit.said("reason")},
+        baton=lambda name, body: [
+            *("pause", "--workflow", name),
+            *(["--reason", body["reason"]] if body["reason"] else []),
+        ],
+        fits=lambda view: WORKFLOW_PAUSED not in (one["code"] for one in view["pauses"]),
+    ),
+    Deed(
+        name="resume",
+        title="Resume it",
+        does="Its sagas go on, except those that are paused one by one, or parked.",
+        done="It is resumed.",
+        role="operate",
+        route="resumeSagas",
+        baton=lambda name, _: ["resume", "--workflow", name],
+        fits=lambda view: WORKFLOW_PAUSED in (one["code"] for one in view["pauses"]),
+    ),
+)
+
+
+def _offered(visit: Visit, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what this person can do about the workflow, with the commands that do the same."""
+    return [
+        {
+            "deed": deed,
+            "there": f"/console/workflows/{part(found['name'])}/{deed.name}",
+            "said": {one.name: visit.said(one.name) for one in deed.inputs},
+            "commands": commands(
+                visit.api,
+                f"/sagas/{deed.name}",
+                deed.baton(found["name"], deed.body(visit)),
+                {"workflow": found["name"], **deed.body(visit)},
+            ),
+        }
+        for deed in WORKFLOW_DEEDS
+        if deed.role in visit.call.roles and deed.fits(found)
+    ]
+
+
+def workflow_deed(deed: Deed) -> Callable[[Visit], Awaitable[Answer]]:
+    """Return the page that receives the form of a deed. It acts on as many sagas as one request can."""
+
+    async def page(visit: Visit) -> Answer:
+        name = visit.path["name"]
+        try:
+            found = await visit.call(deed.route, body={"workflow": name, **deed.body(visit)})
+        except UserError as error:
+            return await workflow(visit, error)
+        more = "&more=yes" if found["next"] else ""
+        return Redirect(f"/console/workflows/{part(name)}?done={deed.name}{more}")
+
+    return page
+
+
+_MORE: Final = " Not all of its sagas were come to yet: `baton {} --workflow {}` goes on with the others."
+
+
+async def workflow(visit: Visit, error: UserError | None = None) -> Html:
     """Return the page of a version, the newest by default: its graph, nodes, document, and open work."""
     name, version = visit.path["name"], visit.path.get("version", "")
     newest = await visit.call("showWorkflow", {"name": name})
@@ -64,9 +132,19 @@ async def workflow(visit: Visit) -> Html:
         "numbers": list(zip(_COUNTED, _COUNTED.values(), numbers, strict=True)),
         "may_start": "run" in visit.call.roles and not starter,
         "starter": starter,
+        "error": error,
+        "done": _done(visit, name),
+        "offered": [] if version or starter else _offered(visit, found),
         "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
     }
-    return Html(template="workflow.html", title=f"Workflow {name}", data=data)
+    status = 200 if error is None else error.status
+    return Html(template="workflow.html", title=f"Workflow {name}", data=data, status=status)
+
+
+def _done(visit: Visit, name: str) -> str:
+    done = deed_done(WORKFLOW_DEEDS, visit)
+    more = _MORE.format(visit.query.get("done", ""), name) if visit.query.get("more") else ""
+    return done and done + more
 
 
 def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]:

@@ -41,10 +41,19 @@ class BulkOutcome:
     is_done: bool
 
 
+def _may_resume(row: Mapping[str, Any]) -> bool:
+    return row["status"] in ("parked", "paused")
+
+
+def _may_pause(row: Mapping[str, Any]) -> bool:
+    return row["status"] not in (*ENDED, "paused")
+
+
 _BY_NAME: Final = {one.name: one for one in ACTIONS}
 MANY: Final = (
     Many(_BY_NAME["cancel"], "open", lambda row: row["status"] not in ENDED, "it has ended"),
-    Many(_BY_NAME["resume"], "parked", lambda row: row["status"] == "parked", "it is not parked"),
+    Many(_BY_NAME["resume"], "parked", _may_resume, "it is neither parked nor paused"),
+    Many(_BY_NAME["pause"], "open", _may_pause, "it has ended, or is paused"),
 )
 
 

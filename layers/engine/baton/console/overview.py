@@ -41,11 +41,12 @@ class Figure:
     @property
     def words(self) -> str:
         """Return the meaning of the number in a sentence."""
-        return {"Waiting for you": "questions for you", "Parked": "parked sagas"}.get(self.name, self.name)
+        known = {"Waiting for you": "questions for you", "Parked": "parked sagas", "Paused": "paused sagas"}
+        return known.get(self.name, self.name)
 
 
 async def overview(visit: Visit) -> Html:
-    """Return the page of questions, incidents, parked sagas, dead letters, costs, and running sagas."""
+    """Return the page of questions, incidents, parked and paused sagas, dead letters, costs, and work."""
     figures = await asyncio.gather(
         _figure("Waiting for you", _questions(visit), "questions that you may answer", "/console/inbox"),
         _figure(
@@ -59,6 +60,13 @@ async def overview(visit: Visit) -> Html:
             _sagas(visit, "parked"),
             "sagas that wait for an operator",
             "/console/sagas?status=parked",
+        ),
+        _figure(
+            "Paused",
+            _sagas(visit, "paused"),
+            "sagas that an operator holds back",
+            "/console/sagas?status=paused",
+            needs=False,
         ),
         _figure(
             "Dead letters", _letters(visit), "messages that no worker could handle", "/console/dead-letters"

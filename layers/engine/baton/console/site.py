@@ -104,6 +104,10 @@ PAGES: Final = (
     # A word in a path comes before a name: versions are numbers.
     Page("GET", "workflows/{name}/start", catalog.form),
     Page("POST", "workflows/{name}/start", catalog.submit_start),
+    *(
+        Page("POST", f"workflows/{{name}}/{one.name}", catalog.workflow_deed(one))
+        for one in catalog.WORKFLOW_DEEDS
+    ),
     Page("GET", "workflows/{name}/{version}", catalog.workflow),
     Page("GET", "workflows/{name}/{version}/start", catalog.form),
     Page("POST", "workflows/{name}/{version}/start", catalog.submit_start),

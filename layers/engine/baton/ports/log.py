@@ -270,8 +270,10 @@ class Log(Protocol):
         """
         ...
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
-        """Postpone the due time of a head, into a lane, unless the head changed since `seen`."""
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
+        """Set the due time of a head, in a lane, unless the head changed since `seen`. The stream passes
+        `wake` on.
+        """
         ...
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:

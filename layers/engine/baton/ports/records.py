@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from baton.core.log.records import Parked
+
 Heard = tuple[tuple[str, str, int], ...]
 
 
@@ -16,7 +18,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     `types`: types of events that it has rules for. `past`: types that an earlier version had rules for, whose
     subscriptions may still be stored. `heard`: keys by which events find sagas of earlier versions that have
     other rules for signals: type of the event, template of the correlation key, and until when (epoch ms)
-    such sagas can last.
+    such sagas can last. `pauses`: on the newest version, those with which new sagas of the workflow begin.
     """
 
     tenant: str
@@ -29,6 +31,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     heard: Heard = ()
+    pauses: tuple[Parked, ...] = ()
 
 
 class Definitions(Protocol):
@@ -40,6 +43,13 @@ class Definitions(Protocol):
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         """Return that version, or the newest; strongly consistent."""
+        ...
+
+    def write_pauses(self, seen: Definition, pauses: Sequence[Parked]) -> bool:
+        """Replace the pauses of a version. Return false if it has others than `seen`, or does not exist.
+
+        Version 0 has no document and is in no list: it is written if it does not exist.
+        """
         ...
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:

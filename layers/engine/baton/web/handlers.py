@@ -6,13 +6,20 @@ A handler of a row with one answer returns its body; one of a row with several r
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from baton.core.log.events import CancelRequested
+from baton.core.on_demand import OnDemand
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.operators import LetterFilter
 from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
 from baton.web.replies import Ask, Reply
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import steering
+else:
+    steering = OnDemand("baton.runtime.requests.steering")
 
 
 async def register(ask: Ask[None]) -> Reply:
@@ -109,6 +116,45 @@ async def claim(ask: Ask[bodies.ClaimBody]) -> object:
 async def remind(ask: Ask[bodies.RemindBody]) -> object:
     """Handle `POST /sagas/{saga}/remind`."""
     return await ask.service.questions.remind(ask.path["saga"], ask.body.ask)
+
+
+async def pause_saga(ask: Ask[bodies.PauseBody]) -> object:
+    """Handle `POST /sagas/{saga}/pause`."""
+    return await ask.service.pause(ask.path["saga"], ask.body.reason)
+
+
+def _wanted(body: bodies.ManyBody) -> steering.SagaFilter:
+    if isinstance(body, bodies.MatchManyBody):
+        return steering.SagaFilter(
+            workflow=body.workflow, since=body.since, code=body.code, labels=body.labels
+        )
+    return steering.SagaFilter(workflow=body.workflow)
+
+
+def _part(body: bodies.ManyBody) -> steering.Part:
+    return steering.Part(limit=body.limit, cursor=body.cursor, dry_run=body.dry_run)
+
+
+async def pause_many(ask: Ask[bodies.PauseManyBody]) -> object:
+    """Handle `POST /sagas/pause`."""
+    return await ask.service.many.pause(_wanted(ask.body), ask.body.reason, _part(ask.body))
+
+
+async def resume_many(ask: Ask[bodies.MatchManyBody]) -> object:
+    """Handle `POST /sagas/resume`."""
+    return await ask.service.many.resume(_wanted(ask.body), _part(ask.body))
+
+
+async def cancel_many(ask: Ask[bodies.CancelManyBody]) -> object:
+    """Handle `POST /sagas/cancel`."""
+    body = ask.body
+    grace_ms = 30_000 if body.mode == "graceful" else 0
+    return await ask.service.many.cancel(_wanted(body), body.reason, grace_ms, _part(body))
+
+
+async def retry_many(ask: Ask[bodies.MatchManyBody]) -> object:
+    """Handle `POST /sagas/retry`."""
+    return await ask.service.many.retry(_wanted(ask.body), ask.key, _part(ask.body))
 
 
 async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:

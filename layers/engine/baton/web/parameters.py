@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -14,15 +13,11 @@ from baton.core.expressions import nearest
 from baton.core.graph.graph import WORKFLOW_NAME
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.queries import MAX_LIST
-from baton.web.bodies.requests import Body
+from baton.web.bodies.requests import Body, rfc3339_ms
 from baton.web.replies import Ask
 
 _SHOWN = 40
 _DIGITS = re.compile(r"0|[1-9][0-9]{0,15}")
-_MOMENT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +97,19 @@ def object_parameter(name: str, description: str, example: str) -> Parameter:
 
 
 def moment(name: str, description: str) -> Parameter:
-    """Return a parameter for an RFC 3339 time with offset, in epoch milliseconds; 0 if absent."""
+    """Return a parameter for an RFC 3339 time with offset, in epoch rfc3339_ms; 0 if absent."""
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date-time"},
         description=description,
-        read=_milliseconds,
+        read=rfc3339_ms,
         default=0,
         example="2026-11-21T10:00:00Z",
     )
 
 
 def day(name: str, description: str) -> Parameter:
-    """Return a parameter for a day (UTC), as epoch milliseconds of its start. If absent, the value is 0."""
+    """Return a parameter for a day (UTC), as epoch rfc3339_ms of its start. If absent, the value is 0."""
     return Parameter(
         name=name,
         schema={"type": "string", "format": "date"},
@@ -129,24 +124,9 @@ def _beginning(text: str) -> int:
     try:
         if len(text) != len("2026-11-21"):
             raise ValueError
-        return _milliseconds(f"{text}T00:00:00Z")
+        return rfc3339_ms(f"{text}T00:00:00Z")
     except ValueError as error:
         raise ValueError("a day, such as 2026-11-21") from error
-
-
-def _milliseconds(text: str) -> int:
-    match = _MOMENT.fullmatch(text)
-    right = "a time with its offset, such as 2026-11-21T10:00:00Z (a `+` in a URL is written `%2B`)"
-    if not match:
-        raise ValueError(right)
-    day, clock, fraction, offset = match.groups()
-    try:
-        whole_seconds = datetime.fromisoformat(f"{day}T{clock}{offset.upper().replace('Z', '+00:00')}")
-    except ValueError as error:
-        raise ValueError(right) from error
-    since_epoch = whole_seconds - _EPOCH
-    seconds = since_epoch.days * 86_400 + since_epoch.seconds
-    return max(0, seconds * 1_000 + int((fraction or "0")[:3].ljust(3, "0")))
 
 
 def read_path(parameters: Iterable[Parameter], given: Mapping[str, str]) -> dict[str, Any]:

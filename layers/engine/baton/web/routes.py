@@ -412,6 +412,26 @@ ROUTES: tuple[Route[Any], ...] = (
         body=bodies.IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
     ),
     Route(
+        method="POST", path="/sagas/pause", id="pauseSagas", handler=handlers.pause_many, roles=("operate",),
+        summary="Pause a workflow, or all sagas: those that have not ended, and those that begin from now on. A repeated request has no effect.",
+        body=bodies.PauseManyBody, answers={202: "SteeredPage"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/sagas/resume", id="resumeSagas", handler=handlers.resume_many, roles=("operate",),
+        summary="Resume a paused workflow, or all sagas; with a code, the sagas that are parked for it. A repeated request has no effect.",
+        body=bodies.MatchManyBody, answers={202: "SteeredPage"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/sagas/cancel", id="cancelSagas", handler=handlers.cancel_many, roles=("operate",),
+        summary="Cancel the matching sagas, or count them. A repeated request has no effect.",
+        body=bodies.CancelManyBody, answers={202: "SteeredPage"},
+    ),
+    Route(
+        method="POST", path="/sagas/retry", id="retrySagas", handler=handlers.retry_many, roles=("operate",),
+        summary="Retry the matching failed sagas from their failed steps, or count them. A repeated request with the same idempotency key retries no saga twice.",
+        body=bodies.MatchManyBody, has_key=True, answers={202: "SteeredPage"},
+    ),
+    Route(
         method="GET", path="/sagas/{saga}", id="showSaga", roles=("read",),
         handler=lambda ask: ask.queries.show(ask.path["saga"]),
         summary="Retrieve the state of a saga and its result.",
@@ -512,8 +532,25 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=handlers.resume_saga, roles=("operate",),
-        summary="Resume a parked saga, or repair one that does not go on by itself.",
+        summary="Resume a parked or paused saga, or repair one that does not go on by itself. A repeated request has no effect.",
         parameters=(_SAGA,), body=bodies.ResumeBody, answers={202: "Accepted"}, refusals=(409,),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/pause", id="pauseSaga", handler=handlers.pause_saga, roles=("operate",),
+        summary="Pause a saga. It begins nothing until it is resumed. A repeated request has no effect.",
+        parameters=(_SAGA,), body=bodies.PauseBody, answers={202: "Accepted"}, refusals=(409,),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/retry", id="retrySaga", roles=("operate",),
+        handler=lambda ask: ask.service.retry(ask.path["saga"], ask.key),
+        summary="Retry a failed saga from its failed step in a new branch. A repeated request with the same idempotency key has no effect.",
+        parameters=(_SAGA,), has_key=True, answers={202: "Accepted"}, refusals=(409,),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/wake", id="wakeSaga", roles=("operate",),
+        handler=lambda ask: ask.service.wake(ask.path["saga"]),
+        summary="Have a worker look at a saga now. `changed` is false if a worker has it already.",
+        parameters=(_SAGA,), answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/diagnosis", id="diagnoseSaga", roles=("operate",),

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from baton.adapters.aws import ConditionFailed
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import attribute, number, text_attribute
 from baton.adapters.dynamo.table import TablePort
+from baton.core.log.records import Parked
 from baton.errors import CorruptLog
 from baton.ports import Definition
 
 if TYPE_CHECKING:
     from baton.adapters.dynamo.items import Item, StoredItem
+
+
+_Pauses = tuple[Parked, ...]
 
 
 class DynamoDefinitions(TablePort):
@@ -25,6 +31,17 @@ class DynamoDefinitions(TablePort):
         # The other order would leave a workflow that no list shows.
         self._put_new(items.key(items.names_pk(definition.tenant), definition.name))
         return self._put_new(_item(definition))
+
+    def write_pauses(self, seen: Definition, pauses: Sequence[Parked]) -> bool:
+        condition = "#pauses = :seen" if seen.pauses else "attribute_not_exists(#pauses)"
+        if seen.version:
+            condition = f"attribute_exists(#pk) AND {condition}"
+        values = {":seen": text_attribute(_pauses(seen.pauses))} if seen.pauses else {}
+        try:
+            self._put(_item(msgspec.structs.replace(seen, pauses=tuple(pauses))), condition, values)
+        except ConditionFailed:
+            return False
+        return True
 
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         if version is None:
@@ -54,7 +71,12 @@ def _item(definition: Definition) -> Item:
         "created": number(definition.created),
         "by": text_attribute(definition.by),
         **({"types": attribute(types)} if any(types) else {}),
+        **({"pauses": text_attribute(_pauses(definition.pauses))} if definition.pauses else {}),
     }
+
+
+def _pauses(pauses: Sequence[Parked]) -> str:
+    return msgspec.json.encode(pauses).decode()
 
 
 def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
@@ -71,6 +93,7 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             types=_types(item, 0),
             past=_types(item, 1),
             heard=_heard(item),
+            pauses=msgspec.json.decode(item["pauses"]["S"], type=_Pauses) if "pauses" in item else (),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error

@@ -190,10 +190,14 @@ class DynamoLog(TablePort):
             values |= {":lane": self._lane(seen.ref, WORK), ":until": number(until)}
         return self._change(seen.ref, update, condition, values) is not None
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
         condition, values = _as_seen(seen)
         values |= {":lane": self._lane(seen.ref, lane), ":due_at": number(due_at)}
-        return self._change(seen.ref, _DEFER, condition, values) is not None
+        update = _DEFER
+        if wake is not None:
+            update += ", #wake = :wake"
+            values[":wake"] = text_attribute(items.wake_text(wake))
+        return self._change(seen.ref, update, condition, values) is not None
 
     def postpone(self, ref: SagaRef, now: int, until: int) -> bool:
         values = {":now": number(now), ":until": number(until)}

@@ -235,9 +235,10 @@ class MemoryLog:
 
         return self._update(seen.ref, change) is not None
 
-    def defer(self, seen: Head, due_at: int, lane: str) -> bool:
+    def defer(self, seen: Head, due_at: int, lane: str, wake: Wake | None = None) -> bool:
         def change(head: Head) -> Head | None:
-            return msgspec.structs.replace(head, due_at=due_at, lane=lane) if head == seen else None
+            after = msgspec.structs.replace(head, due_at=due_at, lane=lane, wake=wake or head.wake)
+            return after if head == seen else None
 
         return self._update(seen.ref, change) is not None
 

@@ -13,6 +13,7 @@ from baton.adapters.memory.outside import MemoryEntities
 from baton.adapters.memory.people import MemoryNoticeRecord, MemoryQuestions
 from baton.core.failures.breakers import Breaker
 from baton.core.letters import PENDING, Letter
+from baton.core.log.records import Parked
 from baton.core.money import NO_RULE, UserRule, newer_rule
 from baton.core.schedules import ScheduleRecord
 from baton.errors import CorruptLog
@@ -192,6 +193,15 @@ class MemoryDefinitions:
             versions[definition.version] = definition
             return True
 
+    def write_pauses(self, seen: Definition, pauses: Sequence[Parked]) -> bool:
+        with self._lock:
+            versions = self._versions.setdefault((seen.tenant, seen.name), {})
+            there = versions.get(seen.version, None if seen.version else seen)
+            if there is None or there.pauses != seen.pauses:
+                return False
+            versions[seen.version] = replace(there, pauses=tuple(pauses))
+            return True
+
     def get(self, tenant: str, name: str, version: int | None = None) -> Definition | None:
         with self._lock:
             versions = self._versions.get((tenant, name), {})
@@ -199,7 +209,11 @@ class MemoryDefinitions:
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
         with self._lock:
-            found = sorted(name for owner, name in self._versions if owner == tenant and name > after)
+            found = sorted(
+                name
+                for (owner, name), versions in self._versions.items()
+                if owner == tenant and name > after and any(versions)
+            )
         return found[:limit]
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:

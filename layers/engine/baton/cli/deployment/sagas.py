@@ -519,7 +519,7 @@ def explain(
 @click.option(
     "--status",
     metavar="STATUS",
-    help="Only these: running, waiting, suspended, parked, completed, failed, cancelled, or a group: open, done.",
+    help="Only these: running, waiting, suspended, parked, paused, completed, failed, cancelled, or a group: open, done.",
 )
 @click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
 @click.option("--user", metavar="NAME", help="Only sagas of this user.")

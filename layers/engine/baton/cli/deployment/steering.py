@@ -1,39 +1,188 @@
-"""Commands that control sagas: cancel, signal, resume, fork, rollback, send-events."""
+"""Commands that control sagas: cancel, signal, pause, resume, wake, retry, fork, rollback, send-events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.terminal.completion import saga_argument
-from baton.cli.terminal.shared import Shared, json_option, key_option, print_answer, print_json, print_lines
-from baton.cli.terminal.values import Duration, Whole, read_value
-from baton.client.exits import NO, CommandFailed
-from baton.words.text import counted
+from baton.cli.deployment.sagas import given_labels
+from baton.cli.terminal.completion import complete_workflows, saga_argument, saga_or_many
+from baton.cli.terminal.shared import (
+    Shared,
+    json_option,
+    key_option,
+    print_answer,
+    print_json,
+    print_lines,
+    progress,
+)
+from baton.cli.terminal.values import Duration, Moment, Whole, read_value
+from baton.client.exits import NO, REFUSED, CommandFailed
+from baton.client.transport import new_key
+from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
 
+_MOST_PASSES = 10
+_MATCH = ("code", "since", "labels")
+_DONE = {"pause": "paused", "resume": "resumed", "cancel": "asked to cancel", "retry": "retried"}
 
-@click.command(short_help="Cancel a saga.")
-@saga_argument
+
+def many_options(*more: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds the options of an action on many sagas; `more`: of `_MATCH`."""
+    filters = {
+        "code": click.option("--code", metavar="CODE", help="Only those that failed or are parked with it."),
+        "since": click.option("--since", type=Moment(), help="Only those that changed since: 2h, or a time."),
+        "labels": click.option(
+            "--label", "labels", metavar="NAME=VALUE", multiple=True, help="Only those with this label."
+        ),
+    }
+    options = (
+        click.option(
+            *("--workflow", "workflow"),
+            metavar="NAME",
+            shell_complete=complete_workflows,
+            help="In place of SAGA: all sagas of this workflow.",
+        ),
+        click.option("--tenant", is_flag=True, help="In place of SAGA: all sagas."),
+        *(filters[name] for name in more),
+        click.option("--dry-run", is_flag=True, help="Only say how many it would be."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask before many are changed."),
+    )
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _is_one(saga: str | None, many: Mapping[str, Any]) -> bool:
+    """Return true if the command is for one saga. Raises `click.UsageError` unless it says of which."""
+    given = [name for name in ("workflow", "tenant") if many[name]]
+    if bool(saga) + len(given) != 1:
+        raise click.UsageError("which sagas? give a SAGA, --workflow NAME, or --tenant")
+    if saga and any(many.get(name) for name in (*_MATCH, "dry_run")):
+        raise click.UsageError("--code, --since, --label and --dry-run go with --workflow or --tenant")
+    return bool(saga)
+
+
+def _steer(
+    shared: Shared,
+    do: str,
+    many: Mapping[str, Any],
+    more: Mapping[str, Any],
+    key: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Count the matching sagas, ask the person, then send requests until a pass changes nothing."""
+    wanted = {name: many[name] for name in ("workflow", "tenant", "code", "since") if many.get(name)}
+    if labels := given_labels(many.get("labels") or ()):
+        wanted["labels"] = labels
+    if many["dry_run"] or not (many["yes"] or as_json):
+        found = shared.call(lambda api: _pass(api, do, {**wanted, "dry_run": True}, key))
+        if many["dry_run"] and as_json:
+            print_json(found)
+            return
+        print_lines(_count_lines(found))
+        if many["dry_run"]:
+            return
+        begins = ", and those that begin from now on" if do == "pause" else ""
+        number = found["matched"] - len(found["refused"])
+        click.confirm(f"{do.capitalize()} {counted(number, 'saga')}{begins}?", abort=True, err=True)
+    done = shared.call(lambda api: _passes(api, do, {**wanted, **more}, key or new_key()))
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(f"{counted(done['changed'], 'saga')} {_DONE[do]}")
+        for one in done["refused"]:
+            click.echo(f"{one['id']}  {plain(one['why'])}", err=True)
+    if done["refused"]:
+        raise SystemExit(REFUSED)
+
+
+def _count_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return a line for each workflow and code, and for each saga that would be refused."""
+    lines = [
+        "  ".join([f"{one['sagas']:>7}", one["workflow"], *([one["code"]] if one["code"] else [])])
+        for one in found["counts"]
+    ]
+    lines += [f"{one['id']}  not this: {plain(one['why'])}" for one in found["refused"]]
+    return lines or ["no saga matches"]
+
+
+async def _passes(api: Api, do: str, wanted: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Repeat the action until a pass changes nothing: a list may miss a saga that moves while it is read."""
+    total = await _pass(api, do, wanted, key)
+    changed = total["changed"] if do != "retry" else 0
+    for _ in range(_MOST_PASSES):
+        if not changed:
+            break
+        again = await _pass(api, do, wanted, key)
+        changed = again["changed"]
+        total["changed"] += changed
+    return total
+
+
+async def _pass(api: Api, do: str, wanted: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """Return the sums of all requests of one pass."""
+    counts, refused = Counter[tuple[str, str | None]](), list[Any]()
+    total: dict[str, Any] = {"matched": 0, "changed": 0}
+    cursor: str | None = ""
+    with progress() as say:
+        while cursor is not None:
+            page = await api.steer(do, {**wanted, "cursor": cursor}, key if do == "retry" else None)
+            for name in total:
+                total[name] += page[name]
+            counts.update({(one["workflow"], one["code"]): one["sagas"] for one in page["counts"]})
+            refused += page["refused"]
+            cursor = page["next"]
+            say(f"{total['matched']:,} sagas")
+    rows = [
+        {"workflow": workflow, "code": code, "sagas": sagas}
+        for (workflow, code), sagas in sorted(counts.items(), key=str)
+    ]
+    return {**total, "counts": rows, "refused": refused}
+
+
+@click.command(short_help="Cancel a saga, or many.")
+@saga_or_many
 @click.option("--reason", default="", help="Reason, which is written into the log.")
 @click.option(
     "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
 )
 @click.option("--grace", type=Duration(), help="Time that running steps may go on, e.g. 10s.")
 @click.option("--undo", is_flag=True, help="Take back what the saga has done before it ends.")
+@many_options("since", "labels")
 @json_option
 @click.pass_obj
 def cancel(
-    shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, undo: bool, as_json: bool
+    shared: Shared,
+    /,
+    saga: str | None,
+    reason: str,
+    forced: bool,
+    grace: float | None,
+    undo: bool,
+    as_json: bool,
+    **many: Any,
 ) -> None:
-    """Cancel a saga: nothing new starts, running steps may finish."""
+    """Cancel a saga: nothing new starts, running steps may finish. Many: --workflow or --tenant."""
     if forced and grace:
         raise click.UsageError("--forced leaves no time for --grace: give one of them")
     mode = "forced" if forced else "graceful"
+    if not _is_one(saga, many):
+        if undo or grace:
+            raise click.UsageError("--undo and --grace are for one saga")
+        _steer(shared, "cancel", many, {"reason": reason, "mode": mode}, None, as_json=as_json)
+        return
+    assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace, undo=undo))
     more = " and to undo what it has done" if undo else ""
     print_answer(answer, as_json, f"{answer['id']}  asked to cancel ({mode}){more}")
@@ -109,19 +258,89 @@ def _print_reply(sent: Mapping[str, Any], name: str, as_json: bool) -> None:
     )
 
 
-@click.command(short_help="Let a parked saga try again, or repair one.")
+@click.command("pause", short_help="Hold a saga, a workflow or all back until they are resumed.")
+@saga_or_many
+@click.option("--reason", default="", help="Reason, which is written into the log.")
+@many_options()
+@json_option
+@click.pass_obj
+def pause_saga(shared: Shared, /, saga: str | None, reason: str, as_json: bool, **many: Any) -> None:
+    """Pause a saga: it begins nothing, running steps end, and its time stands still. Its children go on.
+
+    --workflow and --tenant pause the sagas that have not ended, and those that begin from now on.
+    """
+    if not _is_one(saga, many):
+        _steer(shared, "pause", many, {"reason": reason}, None, as_json=as_json)
+        return
+    assert saga is not None, "it was looked at"
+    answer = shared.call(lambda api: api.pause(saga, reason))
+    text = "is paused" if answer["changed"] else "was paused before"
+    print_answer(answer, as_json, f"{answer['id']}  {text}")
+
+
+@click.command(short_help="Have a worker look at a saga now.")
 @saga_argument
+@json_option
+@click.pass_obj
+def wake(shared: Shared, saga: str, as_json: bool) -> None:
+    """Have a worker look at a saga now, whatever time it is due at. A worker decides nothing else than it
+    would at that time.
+    """
+    answer = shared.call(lambda api: api.wake(saga))
+    text = "a worker will look at it now" if answer["changed"] else "a worker has it"
+    print_answer(answer, as_json, f"{answer['id']}  {text}")
+
+
+@click.command("retry", short_help="Try a failed saga again from its failed step, or many.")
+@saga_or_many
+@many_options(*_MATCH)
+@key_option
+@json_option
+@click.pass_obj
+def retry_saga(shared: Shared, /, saga: str | None, key: str | None, as_json: bool, **many: Any) -> None:
+    """Continue a failed saga in a new branch from the last entry before its failed step began. What was done
+    before stays done.
+
+    --workflow and --tenant first count the failed sagas by workflow and code, and ask. If the command is
+    interrupted, the same --key retries none twice.
+    """
+    if not _is_one(saga, many):
+        key = key or new_key()
+        if not as_json and not many["dry_run"]:
+            click.echo(f"If this is interrupted, repeat it with --key {key}", err=True)
+        _steer(shared, "retry", many, {}, key, as_json=as_json)
+        return
+    assert saga is not None, "it was looked at"
+    answer = shared.call(lambda api: api.retry(saga, key))
+    text = "tries again from its failed step" if answer["changed"] else "was retried before with this key"
+    print_answer(answer, as_json, f"{answer['id']}  {text}")
+
+
+@click.command(short_help="Let a paused or parked saga go on, or many.")
+@saga_or_many
 @click.option(
     "--budget",
     metavar="DOLLARS",
     help="Dollars that the saga may spend in all. Without it, a saga parked by its budget may spend as much again.",
 )
+@many_options(*_MATCH)
 @json_option
 @click.pass_obj
-def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
-    """Resume a parked saga, or repair one that does not go on by itself."""
+def resume(shared: Shared, /, saga: str | None, budget: str | None, as_json: bool, **many: Any) -> None:
+    """Resume a parked or paused saga.
+
+    --workflow and --tenant end that pause: sagas stay paused that were paused one by one, and stay parked.
+    With --code, sagas that are parked for that reason try again.
+    """
+    if not _is_one(saga, many):
+        if budget:
+            raise click.UsageError("--budget is for one saga")
+        _steer(shared, "resume", many, {}, None, as_json=as_json)
+        return
+    assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.resume(saga, budget))
-    print_answer(answer, as_json, f"{answer['id']}  tries again")
+    text = "goes on" if answer["changed"] else f"was not held back: it is {answer['status']}"
+    print_answer(answer, as_json, f"{answer['id']}  {text}")
 
 
 @click.command(short_help="Find what is wrong with sagas, and repair it.")

@@ -115,6 +115,7 @@ def complete_actions(context: click.Context, _: click.Parameter, incomplete: str
 
 
 saga_argument = click.argument("saga", shell_complete=complete_sagas)
+saga_or_many = click.argument("saga", required=False, shell_complete=complete_sagas)
 workflow_argument = click.argument("workflow", shell_complete=complete_workflows)
 documents_argument = click.argument(
     "documents",

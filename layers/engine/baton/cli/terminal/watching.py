@@ -21,7 +21,7 @@ from baton.words.text import plain
 SOONEST_S = 1.0
 LATEST_S = 15.0
 _SLOWER = 1.5
-PARKED, SUSPENDED = "parked", "suspended"
+PARKED, PAUSED, SUSPENDED = "parked", "paused", "suspended"
 # What takes a parked saga up again.
 _TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"})
 
@@ -120,7 +120,7 @@ def _status_after(entry: Mapping[str, Any], status: str) -> str:
         if event["kind"] == "saga_ended":
             status = str(event["status"])
         elif event["kind"] == PARKED:
-            status = PARKED
+            status = PAUSED if event.get("by") else PARKED
         elif event["kind"] in _TAKES_UP or _fails_saga(event):
             status = ""
     return status
@@ -143,7 +143,7 @@ def _asks_after(entry: Mapping[str, Any], asks: bool) -> bool:
 
 
 def _is_over(status: str) -> bool:
-    return status in FINISHED or status in (PARKED, SUSPENDED)
+    return status in FINISHED or status in (PARKED, PAUSED, SUSPENDED)
 
 
 def _judge(saga: str, status: str) -> None:
@@ -153,6 +153,8 @@ def _judge(saga: str, status: str) -> None:
             "the saga is parked: a person has to decide",
             "Let it try again: " + command_line(f"resume {saga}"),
         )
+    if status == PAUSED:
+        raise CommandFailed(NO, "the saga is paused", "Let it go on: " + command_line(f"resume {saga}"))
     if status == SUSPENDED:
         raise CommandFailed(
             NO, "the saga waits for an answer", "See what it asks: " + command_line(f"show {saga}")

@@ -166,6 +166,8 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _answering(str(me), saga.get("questions") or ())
     if status == "parked":
         yield _line("Let it try again with", f"resume {me}")
+    if status == "paused":
+        yield _line("Let it go on with", f"resume {me}")
     seen = set()
     for item in saga.get("active") or ():
         name, child = item.get("signal"), item.get("saga")
@@ -215,6 +217,7 @@ COLOURS = {
     "failed": "red",
     "cancelled": "yellow",
     "parked": "red",
+    "paused": "yellow",
     "suspended": "yellow",
     "compensating": "yellow",
     "rolled_back": "yellow",
@@ -246,6 +249,22 @@ _USUAL = (
     ("blocked_ms", 0),
     ("tool", MODEL),
 )
+
+
+def _held(parked: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:
+    """Yield the rows about a parked or paused saga: until when, since when, and by whom."""
+    if (until := epoch_ms(parked.get("until"))) is not None:
+        yield "parked", f"until {when(until, now)}"
+    if (since := epoch_ms(parked.get("stands_still_since"))) is None:
+        return
+    if parked.get("by"):
+        yield "paused", plain(f"since {when(since, now)} by {parked['by']}")
+        return
+    build = parked.get("build")
+    code = (
+        f"; goes on when the code changes from build {build}" if build else "; goes on once a person says so"
+    )
+    yield "parked", f"since {when(since, now)}{code}"
 
 
 def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
@@ -283,16 +302,8 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
             table.add_row(name, plain("\n".join(lines)))
     if any(lines := course(saga.get("on_failure") or {})):
         table.add_row("on failure", plain("\n".join(filter(None, lines))))
-    if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
-        table.add_row("parked", f"until {when(until, now)}")
-    if (since := epoch_ms((saga.get("parked") or {}).get("stands_still_since"))) is not None:
-        build = (saga["parked"] or {}).get("build")
-        code = (
-            f"; goes on when the code changes from build {build}"
-            if build
-            else "; goes on once a person says so"
-        )
-        table.add_row("parked", f"since {when(since, now)}{code}")
+    for row in _held(saga.get("parked") or {}, now):
+        table.add_row(*row)
     for name in ("reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))

@@ -193,6 +193,8 @@ def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None
         "by": [str(one.get("by") or "") for one in found],
         "graph": [str(one["graph"])[:12] for one in found],
     }
+    if any(one.get("pauses") for one in found):
+        columns["paused"] = ["paused" if one.get("pauses") else "" for one in found]
     return _fitted(columns, width, without=("graph", "by"), cutting="workflow")
 
 
@@ -204,6 +206,12 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
         registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'an unknown user'}",
         input=_properties(workflow.get("input")),
         **({"when failed": words} if (words := handler_words(workflow)) else {}),
+        **{
+            f"{'workflow' if one['code'] == 'workflow_paused' else 'tenant'} paused": plain(
+                f"{_moment(one['at'])} UTC by {one['by']}{': ' if one['reason'] else ''}{one['reason']}"
+            )
+            for one in workflow.get("pauses") or ()
+        },
     )
 
 

@@ -288,8 +288,10 @@ def _complete(builder: DecisionBuilder) -> Decision:
 def _stopping(builder: DecisionBuilder) -> Decision | None:
     """Bring a saga to its end that was cancelled, has failed, has its result, or undoes its effects."""
     state = builder.state
+    if state.stands_still and not too_old(state, builder.now):
+        return _wait(builder)
     if state.undo.work is not None and state.stands_still:
-        return undoing.give_up_inverse(builder) if too_old(state, builder.now) else _wait(builder)
+        return undoing.give_up_inverse(builder)
     if state.kills_workers:
         return _wait(builder)
     return _deaths(builder) or _end_stopped(builder)

@@ -169,7 +169,7 @@ def held_up(state: State, found: FetchedValues, deadline: int, now: int) -> Deci
     # The longer the child stands still, the more seldom it is looked at.
     lasts = found.standing.lasts
     until = now + max(SHORTEST_MS, min(lasts, LONGEST_MS)) if lasts else now
-    text = f"the saga `{of}` that it waits for was parked for a defect, and its time stands still as long"
+    text = f"the saga `{of}` that it waits for was parked for a defect, or paused, and its time stands still as long"
     return Decision(
         record=(
             ev.Parked(code=ESCALATED, message=text, node=Slot.parse(slot).node, until=until, at=now - more),

@@ -16,6 +16,10 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.log.functions import FunctionClosed, OperationsBegan
 from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.records import (
+    PAUSED,
+    PAUSES,
+    TENANT_PAUSED,
+    WORKFLOW_PAUSED,
     About,
     Ask,
     Blamed,
@@ -25,7 +29,9 @@ from baton.core.log.records import (
     Notice,
     NoticeDue,
     NoticesSent,
+    Parked,
     Response,
+    Resumed,
     Root,
     Sent,
     Settles,
@@ -85,6 +91,10 @@ from baton.core.log.work import (
 from baton.core.models.usage import Usage
 
 __all__ = [
+    "PAUSED",
+    "PAUSES",
+    "TENANT_PAUSED",
+    "WORKFLOW_PAUSED",
     "AgentBegan",
     "AgentClosed",
     "AlternativeBegan",
@@ -438,35 +448,6 @@ class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, k
 
     failure: Failure
     stays: bool = False
-
-
-class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """The saga waits for a person's decision; `code` names its subject.
-
-    `until`: the moment at which the saga goes on by itself (0: never). `at`, of a defect in the saga or in a
-    child: the moment since which the saga's time stands still. `build`: the code that failed with the defect,
-    if known.
-    """
-
-    code: str
-    message: str
-    node: str = ""
-    until: int = 0
-    at: int = 0
-    build: str = ""
-
-
-class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again, or its time has come.
-
-    `budget`: micro-dollars that it may spend from now on. `build`: code was deployed under which the steps
-    that are parked for a defect have not failed yet; these steps are tried again.
-    """
-
-    by: str
-    at: int
-    budget: int = 0
-    build: str = ""
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):

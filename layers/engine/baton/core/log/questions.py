@@ -124,10 +124,11 @@ def unclosed_questions(state: State) -> Iterator[tuple[str, Ask]]:
 def about_parking(state: State) -> Ask | None:
     """Return the question to operators about a parked saga.
 
-    None if the saga is not parked, goes on by itself, or is parked only for the questions of its steps.
+    None if the saga is not parked, goes on by itself, is paused, or is parked only for the questions of its
+    steps.
     """
     parked = state.parked
-    if parked is None or parked.until or parked.code == ESCALATED:
+    if parked is None or parked.until or parked.is_pause or parked.code == ESCALATED:
         return None
     where = f" at `{parked.node}`" if parked.node else ""
     return Ask(

@@ -632,3 +632,63 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
 
     def postponed(self, later: int) -> Self:
         return replace(self, until=self.until + later) if self.until else self
+
+
+PAUSED, WORKFLOW_PAUSED, TENANT_PAUSED = "paused", "workflow_paused", "tenant_paused"
+PAUSES = (PAUSED, WORKFLOW_PAUSED, TENANT_PAUSED)
+"""Codes of parkings that a person asked for: of the saga, of its workflow, of all sagas of the tenant."""
+
+
+class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
+    """The saga waits for a person's decision; `code` names its subject.
+
+    `until`: the moment at which the saga goes on by itself (0: never). `at`, of a defect in the saga or in a
+    child, and of a pause: the moment since which the saga's time stands still. `build`: the code that failed
+    with the defect, if known. `by`: the person who paused the saga. `over`: in a state only, what a paused
+    saga is held by besides.
+    """
+
+    code: str
+    message: str
+    node: str = ""
+    until: int = 0
+    at: int = 0
+    build: str = ""
+    by: str = ""
+    over: Parked | None = None
+
+    @property
+    def is_pause(self) -> bool:
+        """True if a person asked for it: nothing is wrong with the saga."""
+        return self.code in PAUSES
+
+    @property
+    def all(self) -> tuple[Parked, ...]:
+        """All that holds the saga: its pauses, and then what it is parked for."""
+        return (self,) if self.over is None else (self, *self.over.all)
+
+    def with_reason(self, parked: Parked) -> Parked:
+        """Return the pauses over another reason to be parked."""
+        over = self.over
+        below = over.with_reason(parked) if over is not None and over.is_pause else parked
+        return replace(self, over=below)
+
+    def without(self, code: str) -> Parked | None:
+        """Return the rest without the pause of this code; None: nothing holds the saga any more."""
+        below = None if self.over is None else self.over.without(code)
+        return below if self.code == code else replace(self, over=below)
+
+
+class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
+    """A person let a parked saga try again, or its time has come.
+
+    `budget`: micro-dollars that it may spend from now on. `build`: code was deployed under which the steps
+    that are parked for a defect have not failed yet; these steps are tried again. `code`: only the pause of
+    this code is over.
+    """
+
+    by: str
+    at: int
+    budget: int = 0
+    build: str = ""
+    code: str = ""

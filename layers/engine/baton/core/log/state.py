@@ -443,10 +443,15 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
 
     @property
     def stands_still(self) -> bool:
-        """True if the saga is parked for a defect: its timeouts do not run out then, and nothing is
-        undone.
+        """True if the saga is parked for a defect, or paused: its timeouts do not run out then, and nothing
+        is undone.
         """
         return self.parked is not None and self.parked.at > 0
+
+    @property
+    def is_paused(self) -> bool:
+        """True if a person holds the saga back: it begins nothing."""
+        return self.parked is not None and self.parked.is_pause
 
     @property
     def kills_workers(self) -> bool:
@@ -476,7 +481,7 @@ def status_of(state: State, readiness: Readiness | None = None) -> str:
     if state.version == 0:
         return "pending"
     if state.parked is not None:
-        return "parked"
+        return "paused" if state.parked.is_pause else "parked"
     if state.undo.work is not None:
         return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
     if state.is_stopping:
@@ -527,6 +532,7 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
             "running",
             "waiting",
             "suspended",
+            "paused",
             "parked",
             "compensating",
             "completed",

@@ -244,7 +244,7 @@ class FailingStep(AttemptFailure):
 
 
 class ParkedAs(View):
-    """Reason why a saga is parked."""
+    """Reason why a saga is parked or paused."""
 
     code: str
     message: str
@@ -252,11 +252,12 @@ class ParkedAs(View):
     until: Annotated[Time | None, "Time when the saga resumes automatically. Null if a person must decide."]
     stands_still_since: Annotated[
         Time | None,
-        "Time since which a defect parks the saga; the saga's clock is stopped from then on. Null if there is another reason.",
+        "Time since which a defect parks the saga, or an operator pauses it; the saga's clock is stopped from then on. Null if there is another reason.",
     ]
     build: Annotated[
         str | None, "Build of the code with the defect. The saga resumes automatically with another build."
     ]
+    by: Annotated[str | None, "Operator who paused the saga. Null if it is not paused."]
 
 
 class FailureHandler(View):

@@ -173,7 +173,8 @@ class Figures:
 
     def _of_saga(self, workflow: str, event: ev.Parked | ev.SagaEnded, now: int) -> None:
         if isinstance(event, ev.Parked):
-            self._tally(workflow, "", now).add("Parked", about=("code", event.code))
+            if not event.is_pause:
+                self._tally(workflow, "", now).add("Parked", about=("code", event.code))
             return
         if event.undone is not None:
             is_all = event.status == "rolled_back"

@@ -663,4 +663,6 @@ class Reasons:
 
 def _parked(parked: ev.Parked) -> str:
     until = f", until {iso(parked.until)}" if parked.until else ""
+    if parked.is_pause:
+        return f"the saga is paused by {parked.by}: {parked.message or parked.code}"
     return f"the saga is parked{until}: {parked.code}: {parked.message}"

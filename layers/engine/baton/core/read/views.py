@@ -490,6 +490,7 @@ def _parked(state: State) -> ParkedAs | None:
         until=time_view(parked.until),
         stands_still_since=time_view(parked.at),
         build=parked.build or None,
+        by=parked.by or None,
     )
 
 
@@ -549,7 +550,7 @@ def _status(state: State, program: Program) -> str:
 
 def _reason(state: State) -> str | None:
     if state.ended is None and state.parked is not None:
-        return f"{state.parked.code}: {state.parked.message}"
+        return "; ".join(f"{one.code}: {one.message}" for one in state.parked.all)
     return stopping_in_words(state)
 
 

@@ -231,6 +231,19 @@ class History:
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
 
+    async def walk(self) -> AsyncGenerator[tuple[Entry, State], None]:
+        """Yield the entries of the whole log up to this state, in the order of versions, each with the state
+        after it.
+        """
+        past = History(self._log, self._blobs, self._call, self.ref)
+        past._past = self._past
+        while (at := past.state.version) < self.state.version:
+            most = min(self.state.version - at, PAGE)
+            for record in await self._call(
+                self._log.read_tail, self.ref, past.state.lineage.branch, at, most
+            ):
+                yield await past._fold(record), past.state
+
     async def _read_to(self, version: int) -> State:
         """Read on from the nearest state that is known.
 

@@ -401,7 +401,8 @@ class Leases:
             return now, WORK, Wake(v=state.version)
         if state.ended is not None:
             return None, WORK, None
-        waits = state.parked is not None and bool(state.parked.until)  # for a child that stands still
+        # For a child that stands still, or for the person who has paused it.
+        waits = state.parked is not None and (bool(state.parked.until) or state.parked.is_pause)
         if state.stands_still and not waits and self._limits.build and not pending_notices(state):
             # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
             # the end of its days comes before that.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -132,11 +132,30 @@ async def rows_of_day(
     began to run, began to wait or ended. Of groups `of_any_day` earlier days count, too. Raises `UserError`
     for a cursor of another list.
     """
-    parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
-    begin, end, named = day * DAY_MS, (day + 1) * DAY_MS, body_hash([tenant, day])[:8]
+    begins = {group: 0 if group in of_any_day else day * DAY_MS for group in groups}
+    end = (day + 1) * DAY_MS
+    return await rows_between(log, call, tenant, begins, end, [day], cursor, take, most)
+
+
+async def rows_between(
+    log: Log,
+    call: StoreRetrier,
+    tenant: str,
+    begins: Mapping[str, int],
+    end: int,
+    of: Any,
+    cursor: str,
+    take: Callable[[Listed], None],
+    most: int,
+) -> tuple[int, str | None]:
+    """Let each of the next rows of these groups be taken that has changed since the beginning of its group.
+    Returns and raises as `rows_of_day`. `of`: what the cursor is for.
+    """
+    parts = [(group, shard) for group in begins for shard in range(log.limits.status_shards)]
+    named = body_hash([tenant, *of])[:8]
     part, after = 0, (end, _FIRST)
     if cursor:
-        part, after = _read(cursor, named, len(parts), (0 if of_any_day else begin, end))
+        part, after = _read(cursor, named, len(parts), (min(begins.values()), end))
     looked = 0
     while part < len(parts):
         if looked >= most:
@@ -148,7 +167,7 @@ async def rows_of_day(
             group,
             shard,
             limit=min(_AT_ONCE, most - looked),
-            since=0 if group in of_any_day else begin,
+            since=begins[group],
             after=after,
         )
         looked += len(rows)
@@ -165,7 +184,7 @@ def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise foreign_cursor() from error
     if found.filter != named:
-        raise UserError("the cursor belongs to another day; leave it out to begin anew")
+        raise UserError("the cursor belongs to another request; leave it out to begin anew")
     if found.part >= parts or not within[0] <= found.place[0] <= within[1]:
         raise foreign_cursor()
     return found.part, found.place

@@ -592,13 +592,12 @@ def _row(row: Listed) -> SagaRow:
 
 
 def _version(definition: Definition) -> dict[str, Any]:
-    return {
-        "name": definition.name,
-        "version": definition.version,
-        "graph": definition.graph,
-        "created_at": iso(definition.created),
-        "by": definition.by,
-    }
+    pauses = [
+        {"code": one.code, "by": one.by, "at": iso(one.at), "reason": one.message}
+        for one in definition.pauses
+    ]
+    shown = {"name": definition.name, "version": definition.version, "graph": definition.graph}
+    return shown | {"created_at": iso(definition.created), "by": definition.by, "pauses": pauses}
 
 
 def _name(cursor: str) -> str:

@@ -8,14 +8,14 @@ saga.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from baton.core.decide.spending import renewed_budget
-from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
+from baton.core.log.events import PAUSED, Ask, CancelRequested, Event, Resumed, SignalReceived
 from baton.core.log.folding.received import CallbackReport, is_same_signal, reply_of, signal_key
 from baton.core.log.functions import reply_in
 from baton.core.log.questions import Answer
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         lists,
         registering,
         schedules,
+        steering,
     )
 else:
     aliases = OnDemand("baton.runtime.requests.aliases")
@@ -65,9 +66,9 @@ else:
     forking = OnDemand("baton.runtime.requests.forking")
     registering = OnDemand("baton.runtime.requests.registering")
     schedules = OnDemand("baton.runtime.requests.schedules")
+    steering = OnDemand("baton.runtime.requests.steering")
 
 MAX_DOCUMENT = 1_048_576
-_ONLY_PARKED = "a saga is resumed if it is parked, or does not go on by itself"
 OUTCOMES = WAITING, TAKEN, ANSWERED, LOST, ENDED = "waiting", "taken", "answered", "lost", "ended"
 
 
@@ -282,24 +283,26 @@ class Service:
         return await give(self._request, self.incidents, saga, answer, key, check)
 
     async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
-        """Repair a saga that does not go on by itself; let a parked one try again, with its tries counted
-        anew.
+        """Repair a saga that does not go on by itself; let a paused one go on, or a parked one try again,
+        with its tries counted anew.
 
-        `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money
-        may spend as much again. Raises `NotAllowedNow` for a saga that needs neither, or a person first.
+        It ends all pauses of a paused saga, and leaves it parked if it was. `budget`: micro-dollars that it
+        may spend in all. Without one, a saga that was parked for its money may spend as much again. Raises
+        `NotAllowedNow` for a saga that needs a person first.
         """
         ref = self._request.ref_of(saga)
         examined, repaired = await self._doctor.treat(ref, asked=True)
         if left := examined.findings:
             raise NotAllowedNow(f"{left[0].message}; {left[0].remedy}")
 
-        def make(state: State, now: int) -> Event | None:
+        def make(state: State, now: int) -> Event | Sequence[Event] | None:
             if state.parked is None:
-                if repaired:
-                    return None
-                raise NotAllowedNow(
-                    f"{_ONLY_PARKED}; this one is {status_of(state)}, and nothing is wrong with it"
-                )
+                if budget:
+                    raise NotAllowedNow(f"only a parked saga gets a budget; this one is {status_of(state)}")
+                return None
+            if state.parked.is_pause:
+                pauses = (one.code for one in state.parked.all if one.is_pause)
+                return [Resumed(by=self._caller.by, at=now, code=code) for code in pauses]
             if 0 < budget <= state.money.spent:
                 spent = f"{dollars(state.money.spent)} dollars are spent; `budget_usd` is for the whole saga"
                 raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
@@ -310,7 +313,8 @@ class Service:
         if repaired and opened.history.state.ended is not None:
             return accepted_answer(opened, changed=True)
         resumed = await self._append(opened, make)
-        await self.incidents.resolve_all(saga)
+        if opened.history.state.parked is None:
+            await self.incidents.resolve_all(saga)
         return {**resumed, "changed": resumed["changed"] or bool(repaired)}
 
     @property
@@ -332,6 +336,29 @@ class Service:
         rows, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
         found = await self._doctor.page([row.id for row in rows], tenant, repairs=repairs)
         return recovery.DiagnosisPage(examined=len(rows), sagas=found, next=after)
+
+    async def pause(self, saga: str, reason: str) -> dict[str, Any]:
+        """Hold a saga back until it is resumed: it begins nothing, and its time stands still.
+        Repeated, it changes nothing.
+        """
+        pause = steering.Pause(PAUSED, self._caller.by, reason)
+        return await self._append(await self._request.open(saga), pause.begin)
+
+    @property
+    def many(self) -> steering.SteeringService:
+        """Actions on many sagas at once."""
+        return steering.SteeringService(self._request)
+
+    async def retry(self, saga: str, key: str) -> dict[str, Any]:
+        """Retry a failed saga from its failed step, in a new branch. A repeated key makes no second one."""
+        retried = await steering.retry_saga(self._request, await self._request.open(saga), key)
+        if retried["changed"]:
+            await self.incidents.resolve_all(saga)
+        return retried
+
+    async def wake(self, saga: str) -> dict[str, Any]:
+        """Have a worker look at a saga now. Repeated, it does so once more."""
+        return await steering.wake_saga(self._request, await self._request.open(saga))
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Continue a saga from its state at version `cut` in a new branch; also one that has ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from baton.core.graph.graph import (
     starter_of,
 )
 from baton.core.limits import DAY_MS, Limits
+from baton.core.log.records import Parked
 from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound
@@ -41,6 +42,8 @@ PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
 NAMES_KEPT = 256
 PAST_KEPT = 100  # types of events of earlier versions, the newest
+ALL_WORKFLOWS = "/"
+"""Name of the record of a tenant's pause. No workflow's name has a slash."""
 NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds
 
 
@@ -129,6 +132,7 @@ class Catalog:
                 types=types,
                 past=tuple(one for one in dict.fromkeys(past) if one not in there)[:PAST_KEPT],
                 heard=heard,
+                pauses=newest.pauses if newest is not None else await self._paused_tenant(tenant),
             )
             await first(definition.version)
             if await self._io(self._definitions.put, definition):
@@ -161,6 +165,8 @@ class Catalog:
             definition = await self.newest(tenant, name)
         elif number is not None:
             definition = await self._io(self._definitions.get, tenant, name, number)
+            if definition is not None and (last := await self.newest(tenant, name)) is not None:
+                definition = replace(definition, pauses=last.pauses)
         if definition is not None:
             return definition
         if graph_name(reference):
@@ -189,6 +195,37 @@ class Catalog:
             if len(self._newest) > NAMES_KEPT:
                 self._newest.popitem(last=False)
         return definition
+
+    async def _paused_tenant(self, tenant: str) -> tuple[Parked, ...]:
+        """Return the pause with which a workflow is registered for the first time."""
+        known = await self._io(self._definitions.get, tenant, ALL_WORKFLOWS)
+        return () if known is None else known.pauses
+
+    async def set_pause(self, tenant: str, name: str, code: str, pause: Parked | None) -> None:
+        """Begin a pause of a workflow's new sagas, or (None) end that of the code. Repeated, a no-op.
+        Raises `NotFound`.
+
+        ALL_WORKFLOWS: of those that are registered for the first time from now on.
+        """
+        while True:
+            newest = await self._io(self._definitions.get, tenant, name)
+            if newest is None and name != ALL_WORKFLOWS:
+                newest = await self.find(tenant, name)
+            seen = newest or Definition(
+                tenant=tenant, name=name, version=0, graph="", document="", created=0, by=""
+            )
+            is_held = any(one.code == code for one in seen.pauses)
+            if is_held == (pause is not None):
+                return
+            kept = tuple(one for one in seen.pauses if one.code != code)
+            after = kept if pause is None else (*kept, pause)
+            if await self._io(self._definitions.write_pauses, seen, after):
+                self._newest.pop((tenant, name), None)
+                return
+
+    async def names(self, tenant: str, after: str, limit: int) -> Sequence[str]:
+        """Return the names of a tenant's workflows above `after`."""
+        return await self._io(self._definitions.names, tenant, after, limit)
 
     async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
         """Return the newest definition of each of `limit` names above `after`, and the last name if more

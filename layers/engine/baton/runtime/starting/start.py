@@ -18,7 +18,7 @@ from baton.core.failures.policy import ASK
 from baton.core.graph.graph import INPUT, Events, SignalRule
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import PERIOD, encode_entry
-from baton.core.log.events import CancelRequested, Entry, SagaStarted, Token, Value
+from baton.core.log.events import CancelRequested, Entry, Event, SagaStarted, Token, Value
 from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
@@ -172,7 +172,7 @@ class Starter:
             at=now,
             invocation=request.invocation,
             traceparent=request.traceparent,
-            events=(started,) if request.cancel is None else (started, request.cancel),
+            events=_events(request, started) if request.cancel or request.definition.pauses else (started,),
         )
         return Head(
             ref=request.ref,
@@ -220,6 +220,13 @@ class Starter:
         if len(data) <= self._limits.inline_bytes:
             return Value(v=given)
         return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=len(data))
+
+
+def _events(request: StartRequest, started: SagaStarted) -> tuple[Event, ...]:
+    """Return the events of a saga that is cancelled, or paused with its workflow, before it begins."""
+    if request.cancel is not None:
+        return started, request.cancel
+    return started, *(msgspec.structs.replace(one, at=started.at) for one in request.definition.pauses)
 
 
 GOOD_FOR_MS = 10_000

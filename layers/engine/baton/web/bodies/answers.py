@@ -328,6 +328,15 @@ class NodeTypes(View):
     schema_: Schema
 
 
+class WorkflowPause(View):
+    """A pause with which new sagas of a workflow begin."""
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": ["workflow_paused", "tenant_paused"]})]
+    by: Annotated[str, "Operator who paused the workflow, or all sagas of the tenant."]
+    at: Time
+    reason: str
+
+
 class WorkflowVersion(View):
     """One version of a workflow."""
 
@@ -336,6 +345,9 @@ class WorkflowVersion(View):
     graph: Annotated[str, "Hash of the compiled graph."]
     created_at: Time
     by: Annotated[str, "User who registered the version."]
+    pauses: Annotated[
+        list[WorkflowPause], "Pauses of the workflow. Empty for a version that is not the newest."
+    ]
 
 
 class WorkflowPage(View):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET
@@ -318,8 +319,14 @@ class CallbackBody(Body):
         )
 
 
+class PauseBody(Body):
+    """Request to pause a saga."""
+
+    reason: Annotated[str, Plainly] = Field("", max_length=500)
+
+
 class ResumeBody(Body):
-    """Request to resume a parked saga, or to repair one."""
+    """Request to resume a parked or paused saga, or to repair one."""
 
     budget_usd: Annotated[int, BeforeValidator(_micro_dollars), WithJsonSchema(_BUDGET_SCHEMA)] = Field(
         0,
@@ -458,6 +465,35 @@ class RedriveBody(Body):
     )
 
 
+_MOMENT_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-11-21T10:00:00Z"]}
+
+
+_MOMENT = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def rfc3339_ms(text: str) -> int:
+    """Return an RFC 3339 time in epoch milliseconds. Raises `ValueError`."""
+    match = _MOMENT.fullmatch(text)
+    right = "a time with its offset, such as 2026-11-21T10:00:00Z (a `+` in a URL is written `%2B`)"
+    if not match:
+        raise ValueError(right)
+    day, clock, fraction, offset = match.groups()
+    try:
+        whole_seconds = datetime.fromisoformat(f"{day}T{clock}{offset.upper().replace('Z', '+00:00')}")
+    except ValueError as error:
+        raise ValueError(right) from error
+    since_epoch = whole_seconds - _EPOCH
+    seconds = since_epoch.days * 86_400 + since_epoch.seconds
+    return max(0, seconds * 1_000 + int((fraction or "0")[:3].ljust(3, "0")))
+
+
+def _moment(value: Any) -> int:
+    return rfc3339_ms(value if isinstance(value, str) else "")
+
+
 class _Matching(Body):
     saga: str = Field("", pattern=rf"^({SAGA_ID})?$")
     node: str = Field("", max_length=128)
@@ -475,6 +511,45 @@ class RedriveAllBody(_Matching):
     """Filter for the pending dead letters to redrive: by saga, node, code or part of the reason."""
 
     force: bool = Field(False, description="True to include letters whose redrives are exhausted.")
+
+
+class ManyBody(Body):
+    """Filter for sagas: those of a `workflow` and of the graphs in its document, or of the `tenant`."""
+
+    workflow: str = Field("", max_length=64)
+    tenant: bool = Field(False, description="True in place of a workflow: all sagas of the tenant.")
+    dry_run: bool = Field(False, description="True to count the matching sagas without changing them.")
+    limit: int = Field(1_000, ge=1, le=1_000, description="Maximum number of matching sagas, approximately.")
+    cursor: str = Field("", max_length=8_192, description="Value of `next` from the previous answer.")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> ManyBody:
+        if bool(self.workflow) == self.tenant:
+            raise ValueError("give a `workflow`, or `tenant: true` for all sagas")
+        return self
+
+
+class PauseManyBody(ManyBody):
+    """Workflow to pause, or all sagas of the tenant, and the reason."""
+
+    reason: Annotated[str, Plainly] = Field("", max_length=500)
+
+
+class MatchManyBody(ManyBody):
+    """Filter for sagas: by workflow, code, label and last change."""
+
+    code: str = Field("", max_length=128, description="Code of the failure, or of the reason to be parked.")
+    since: Annotated[int, BeforeValidator(_moment), WithJsonSchema(_MOMENT_SCHEMA)] = Field(
+        default_factory=int, description="Only sagas that have changed since then."
+    )
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels that a saga must have.")
+
+
+class CancelManyBody(MatchManyBody):
+    """Sagas to cancel, with the reason and the mode."""
+
+    reason: Annotated[str, Plainly] = Field("", max_length=500)
+    mode: Literal["graceful", "forced"] = "graceful"
 
 
 class DiscardAllBody(_Matching):

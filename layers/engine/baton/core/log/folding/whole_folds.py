@@ -32,9 +32,11 @@ else:
 def stop_saga(state: State, **news: Any) -> State:
     """Return the state of a saga that stops, with `news`: its cancellation, failure or result.
 
-    It is no longer parked, except for a defect in a member of its scope, which must be mended first.
+    It is no longer parked, except for a defect in a member of its scope, which must be mended first. A paused
+    saga whose step fails stays paused; a cancel lets it go on to its end.
     """
-    parked = state.parked if state.undo.work is not None and state.stands_still else None
+    is_held = state.undo.work is not None or (state.is_paused and "cancel" not in news)
+    parked = state.parked if is_held and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
     return replace(state, parked=parked, recovery=recovery, **news)
 
@@ -60,17 +62,23 @@ def fold_limited(state: State, e: ev.LimitReached) -> State:
 
 
 def fold_parked(state: State, e: ev.Parked) -> State:
-    """Park the saga. A stopping saga is parked only for crashes of its workers, and for defects in the
-    members of its scope.
+    """Park the saga. A stopping saga is parked only for crashes of its workers, for defects in the members
+    of its scope, and by a person.
 
-    An older log may still park it for money.
+    An older log may still park it for money. A pause stays over whatever else holds the saga.
     """
     first = state.parked
+    if first is not None and first.is_pause and not e.is_pause:
+        e = replace(e, at=first.at if e.at else 0)  # its time stands still since then
+        return replace(_parked(state, e), parked=first.with_reason(e))
+    if e.is_pause:
+        if first is not None and any(one.code == e.code for one in first.all):
+            return state
+        at = first.at if first is not None and first.at else e.at
+        return replace(state, parked=replace(e, at=at, over=first))
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
-    after = replace(state, parked=e, parked_in=state.version + 1)
-    if e.at and not e.until:  # its own code has a mistake, or is gone: it goes on with other code
-        after = replace(after, pinned="")
+    after = _parked(state, e)
     is_held = state.undo.work is not None and e.at
     if state.is_stopping and not after.kills_workers and not is_held:
         return state
@@ -78,10 +86,19 @@ def fold_parked(state: State, e: ev.Parked) -> State:
     return after if ask is None else received.with_question_row(after, ask)
 
 
+def _parked(state: State, e: ev.Parked) -> State:
+    after = replace(state, parked=e, parked_in=state.version + 1)
+    if e.at and not e.until:  # its own code has a mistake, or is gone: it goes on with other code
+        after = replace(after, pinned="")
+    return after
+
+
 def fold_resumed(state: State, e: ev.Resumed) -> State:
     """Let the saga go on: steps of incidents are tried again; after a deployment, only those that it may have
     mended.
     """
+    if e.code:
+        return _unpaused(state, e)
     if state.stands_still:
         state = resumed_after_defect(state, e.at)
     if e.build:
@@ -92,6 +109,19 @@ def fold_resumed(state: State, e: ev.Resumed) -> State:
         recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
         money=replace(state.money, budget=max(state.money.budget, e.budget)),
     )
+
+
+def _unpaused(state: State, e: ev.Resumed) -> State:
+    """End one pause. What else holds the saga still does."""
+    held = state.parked
+    if held is None or all(one.code != e.code for one in held.all):
+        return state
+    left = held.without(e.code)
+    if left is None or not left.at:
+        state = resumed_after_defect(state, e.at)
+    after = replace(state, parked=left)
+    ask = about_parking(after)
+    return after if ask is None else received.with_question_row(after, ask)
 
 
 def _tried_with(state: State, build: str) -> State:
@@ -106,7 +136,7 @@ SAGA = ""
 
 
 def resumed_after_defect(state: State, at: int) -> State:
-    """Return the state of a saga parked for a defect, when it goes on at a time.
+    """Return the state of a saga whose time stood still for a defect or a pause, when it goes on at a time.
 
     A pause that has run out meanwhile is over.
     """
