@@ -187,7 +187,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.a_yield_leaves_the_due_index, LIVENESS, everywhere("chain")),
         Planted(bugs.a_stale_invocation_appends, FENCE, everywhere("chain")),
         Planted(lease_bugs.a_renewal_names_no_epoch, FENCE, everywhere("held", (LATE,), gap_s=1)),
-        Planted(lease_bugs.a_late_take_ends_a_renewed_lease, FENCE, everywhere("held", (LATE,), gap_s=1)),
+        Planted(
+            lease_bugs.a_late_take_ends_a_renewed_lease,
+            FENCE,
+            everywhere("held", (LATE,), drawn=0, gap_s=1, late_s=23, lease_ms=18_000),
+        ),
         Planted(
             lease_bugs.a_lease_without_an_answer_is_not_watched,
             FENCE,
