@@ -304,7 +304,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("on failure", plain("\n".join(filter(None, lines))))
     for row in _held(saga.get("parked") or {}, now):
         table.add_row(*row)
-    for name in ("reason", "error", "input", "large_input", "result", "large_result"):
+    for name in ("unreadable", "reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
@@ -689,3 +689,8 @@ def slot(place: Mapping[str, Any]) -> str:
     """Return a round of a node: `book`, or `book@2.0`."""
     rounds = ".".join(map(str, place["iteration"]))
     return str(place["node"]) + (f"@{rounds}" if rounds else "")
+
+
+def unreadable_line(lost: Mapping[str, Any]) -> str:
+    """Return which entries of a log cannot be read, and why."""
+    return f"versions {lost['first']} to {lost['last']} cannot be read: {lost['why']}"
