@@ -36,6 +36,7 @@ NAMES = (
     "neighbours",
     "schedule",
     "money",
+    "recovery",
     "scale",
 )
 FOLDER = Path("build/bench")

@@ -29,6 +29,7 @@ TITLES = {
     "Replanning": "Other ways to do a failed step",
     "Questions": "Time of questions",
     "LastResort": "What is done about failed steps",
+    "Agents": "Calls of agents",
     "Money": "What tools may spend",
     "Effects": "Effects that happen once",
     "Liveness": "Liveness",

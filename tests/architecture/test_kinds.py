@@ -130,6 +130,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # as in event_words.py
     "cli/deployment/steering.py": {"workflow"},
     "cli/deployment/sagas.py": {"workflow"},
+    "cli/deployment/operations.py": {"tool"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
     "cli/documents/against.py": {"function", "graph", "tool", "workflow"},

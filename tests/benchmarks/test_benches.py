@@ -15,6 +15,7 @@ from benchmarks import (
     money,
     neighbours,
     overhead,
+    recovery,
     schedule,
     shipped,
     start,
@@ -75,6 +76,15 @@ def test_every_tick_of_schedules_is_started_once() -> None:
     sample = schedule.measure(schedules=20)
     assert all_there(sample, schedule.BENCH)
     assert (sample["ticks"], sample["started"], sample["besides"]) == (40, 40, 0)
+
+
+@pytest.mark.soak
+def test_deaths_are_found_within_a_minute_and_nothing_that_was_recorded_is_lost() -> None:
+    sample = recovery.measure(sagas=4, until_s=90, on_aws=False)
+    assert all_there(sample, recovery.BENCH)
+    assert sample["deaths"] >= 10
+    assert max(sample[f"{limit} longest"] for limit in recovery.LIMITS_S) <= 61
+    assert (sample["lost"], sample["broken"]) == (0, 0)
 
 
 def test_a_parent_takes_in_many_children_with_an_entry() -> None:

@@ -71,10 +71,12 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "explain-node": (200, ""),
     "list-steps": (200, ""),
     "find-claims": (200, ""),
+    "decide-alias": (202, ""),
     "fork": (202, ""),
     "free-claim": (202, ""),
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it
+    "list-aliases": (200, ""),
     "list-breakers": (200, ""),
     "list-dead-letters": (200, ""),
     "list-incidents": (200, ""),

@@ -15,6 +15,7 @@ import boto3
 import pytest
 from msgspec.structs import replace
 
+from baton import wiring
 from baton.core.limits import Limits
 from baton.core.log.events import Notice
 from baton.ports import SagaRef, Telling
@@ -385,6 +386,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
             "retry_attempts": 99,
             "model_replanning": "off",
             "question_longest_ms": 5_000,
+            "alias_approval": "setting",
         }.items()
         if name in usual
     }
@@ -424,3 +426,18 @@ def test_a_wrong_setting_stops_the_function_and_is_named(
     with pytest.raises(SettingsError) as refusal, deployment.function("relay", **changed):
         pass
     assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("runtime_api", "terminal", "has_one"),
+    [("", "", False), ("127.0.0.1:9001", "", True), ("127.0.0.1:9001", "/dev/pts/0", False)],
+)
+def test_only_a_process_of_lambda_that_no_person_debugs_has_a_watchdog(
+    runtime_api: str, terminal: str, has_one: bool, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would end the process of these tests, or the one that a person has stopped."""
+    monkeypatch.setattr(wiring, "SystemWatchdog", object)
+    own = {"AWS_LAMBDA_RUNTIME_API": runtime_api, "BATON_DEBUG_TERMINAL": terminal}
+    with deployment.function("worker", **own) as module:
+        module._loop.close()
+        assert (module._engine.watchdog is not None) == has_one

@@ -188,6 +188,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.a_stale_invocation_appends, FENCE, everywhere("chain")),
         Planted(lease_bugs.a_renewal_names_no_epoch, FENCE, everywhere("held", (LATE,), gap_s=1)),
         Planted(lease_bugs.a_late_take_ends_a_renewed_lease, FENCE, everywhere("held", (LATE,), gap_s=1)),
+        Planted(
+            lease_bugs.a_lease_without_an_answer_is_not_watched,
+            FENCE,
+            everywhere("held", (LATE,), drawn=0, gap_s=1),
+        ),
         Planted(lease_bugs.no_watchdog_ends_the_process, FENCE, unrenewed("held")),
         Planted(lease_bugs.the_first_release_ends_the_watch, DEATHS, unrenewed("held")),
         Planted(lease_bugs.a_claim_lasts_as_long_as_a_lease_that_is_not_renewed, DEEDS, at_rest("tables")),

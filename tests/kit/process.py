@@ -133,6 +133,12 @@ def _settled(change: ReservationChange) -> set[str]:
     return {name.partition(".")[0] for name in gone}
 
 
+def _gave_up(world: World, head: Head) -> bool:
+    """Whether the holder has said that it gives this saga up, so that it may live on."""
+    mine = [one for one in world.entries(head.ref.id, head.ref.tenant) if one.invocation == head.owner]
+    return bool(mine) and isinstance(mine[-1].events[-1], GaveUp)
+
+
 def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
     return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
 
@@ -396,7 +402,7 @@ class Process:
             world.epochs[self.id, str(result.ref)] = seen + 1
             self.leases[str(result.ref)] = until
             before = world.processes.get(result.owner)
-            if before not in (None, self) and before.is_at_work:
+            if before not in (None, self) and before.is_at_work and not _gave_up(world, result):
                 world.stale.append(
                     f"{result.owner} was at work when {self.id} took its lease of {result.ref.id}"
                 )

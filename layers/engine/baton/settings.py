@@ -21,6 +21,7 @@ from baton.core.effects import toolspec
 from baton.core.limits import (
     OFF,
     ON,
+    Agents,
     Code,
     Effects,
     Estimates,
@@ -201,6 +202,7 @@ class WorkerSettings(
     Liveness,
     People,
     FunctionCode,
+    Agents,
     Code,
     MetricsSettings,
     Settings,

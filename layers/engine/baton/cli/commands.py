@@ -15,6 +15,7 @@ import click
 from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
 from baton.cli.deployment.operations import (
+    aliases,
     breakers,
     budget,
     claims,
@@ -70,6 +71,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         acknowledge,
         resolve,
         claims,
+        aliases,
         breakers,
         error_budget,
         users,

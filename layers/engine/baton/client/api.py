@@ -59,6 +59,21 @@ class ClaimCalls(Calls):
         return await self._send(path_of("claims", key, "free"), body, has="status")
 
 
+class AliasCalls(Calls):
+    """Calls of an `Api` for aliases of parameters."""
+
+    async def aliases(self) -> list[dict[str, Any]]:
+        """Return the aliases: `GET /aliases`."""
+        return list((await self._get("/aliases", has="aliases"))["aliases"])
+
+    async def decide_alias(
+        self, tool: str, given: str, parameter: str, decision: str
+    ) -> list[dict[str, Any]]:
+        """Approve, reject or drop an alias, and return all: `POST /aliases`. Repeating it changes nothing."""
+        body = {"tool": tool, "given": given, "parameter": parameter, "decision": decision}
+        return list((await self._send("/aliases", body, has="aliases"))["aliases"])
+
+
 _SUMMED = ("sagas", "input", "output", "usd")
 
 
@@ -462,6 +477,7 @@ class Api(
     SagaCalls,
     PeopleCalls,
     CostCalls,
+    AliasCalls,
     BreakerCalls,
     ClaimCalls,
     LetterCalls,

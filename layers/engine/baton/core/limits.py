@@ -494,6 +494,24 @@ class FunctionCode:
     ] = NEWEST
 
 
+OPERATOR, SETTING = "operator", "setting"
+"""Approvers of an alias for a parameter of a tool."""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Agents:
+    """Calls of agents."""
+
+    alias_approval: Annotated[
+        str,
+        Meta(
+            pattern=f"^({OPERATOR}|{SETTING})$",
+            description="Approval of an alias for the name of a parameter that models mistake: an `operator` decides, or "
+            "this `setting` approves it once models have made the same mistake in five sagas.",
+        ),
+    ] = OPERATOR
+
+
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Code:
     """Identity of the deployed code."""
@@ -528,6 +546,7 @@ class Limits(
     Stores,
     Estimates,
     FunctionCode,
+    Agents,
     Code,
 ):
     """All limits of a deployment: the sections above, and constants. Times in ms, sizes in bytes.

@@ -147,6 +147,12 @@ async def free_claim(ask: Ask[bodies.FreeClaimBody]) -> object:
     return await ask.service.claims.free(ask.path["key"], ask.body.reason, force=ask.body.force)
 
 
+async def decide_alias(ask: Ask[bodies.AliasBody]) -> object:
+    """Handle `POST /aliases`."""
+    body = ask.body
+    return await ask.service.aliases.decide(body.tool, body.given, body.parameter, body.decision)
+
+
 async def block_user(ask: Ask[bodies.UserBody]) -> object:
     """Handle `POST /users/block`."""
     return await ask.service.users.block(ask.body.user, ask.body.note)

@@ -17,8 +17,8 @@ from baton.core.read import costs, definition_views, explain, places, step_runs,
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.runtime import recovery
+from baton.runtime.requests import aliases, claims, lists, operators, queries, schedules
 from baton.runtime.requests import answers as people
-from baton.runtime.requests import claims, lists, operators, queries, schedules
 from baton.settings import ApiSettings
 from baton.web import replies
 from baton.web.bodies import answers, events
@@ -28,6 +28,7 @@ from baton.web.routes import ROUTES
 
 # The answers by name, for the table of routes names them only: it is read at every cold start.
 _FILES = (
+    aliases,
     answers,
     claims,
     events,

@@ -345,6 +345,20 @@ CLAIMS: tuple[Route[Any], ...] = (
     ),
 )  # fmt: skip
 
+ALIASES: tuple[Route[Any], ...] = (
+    Route(
+        method="GET", path="/aliases", id="listAliases", roles=("read",),
+        handler=lambda ask: ask.service.aliases.listed(),
+        summary="List the names that models give to parameters of tools, and which of them are aliases.",
+        answers={200: "ParameterAliases"},
+    ),
+    Route(
+        method="POST", path="/aliases", id="decideAlias", handler=handlers.decide_alias, roles=("operate",),
+        summary="Approve, reject or drop an alias, and list all. A repeated request has no effect.",
+        body=bodies.AliasBody, answers={202: "ParameterAliases"}, refusals=(404, 409),
+    ),
+)  # fmt: skip
+
 ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/health", id="health", roles=(),
@@ -593,6 +607,7 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
     *CLAIMS,
+    *ALIASES,
     *SCHEDULES,
     *EVENTS,
     *LETTERS,

@@ -222,7 +222,8 @@ def _answer(said: Mapping[str, Any]) -> str:
 
 
 def _call(one: Mapping[str, Any]) -> str:
-    return f"{one.get('tool')} {_short(one.get('text') or one.get('arguments'))}"
+    names = "".join(f", `{name}` by its alias `{alias}`" for alias, name in one.get("renamed", {}).items())
+    return f"{one.get('tool')} {_short(one.get('text') or one.get('arguments'))}{names}"
 
 
 def _short(value: Any) -> str:

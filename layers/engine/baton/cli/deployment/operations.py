@@ -144,6 +144,45 @@ def claims(
     print_lines(claim_lines(one))
 
 
+_ALIAS_DEEDS = ("approve", "reject", "drop")
+
+
+@click.command(short_help="List names that models give to parameters; approve, reject or drop an alias.")
+@click.argument("deed", required=False, type=click.Choice(_ALIAS_DEEDS))
+@click.argument("tool", required=False)
+@click.argument("given", required=False)
+@click.argument("parameter", required=False)
+@json_option
+@click.pass_obj
+def aliases(
+    shared: Shared,
+    deed: str | None,
+    tool: str | None,
+    given: str | None,
+    parameter: str | None,
+    as_json: bool,
+) -> None:
+    """List the names that models give to parameters of tools in the place of their own, and decide which are
+    aliases.
+
+    An approved alias is applied to the calls of models. `approve refund orderid order_id` lets them write
+    `orderid`.
+    """
+    if deed is None or tool is None or given is None or parameter is None:
+        if deed is not None:
+            raise click.UsageError(f"give the TOOL, the GIVEN name and the PARAMETER behind {deed}")
+        found = shared.call(lambda api: api.aliases())
+    else:
+        of = tool, given, parameter
+        found = shared.call(lambda api: api.decide_alias(*of, deed))
+    if as_json:
+        print_json({"aliases": found})
+        return
+    from baton.cli.text.tables import alias_rows
+
+    print_lines(alias_rows(found) or ["no model has named a parameter otherwise than its tool"])
+
+
 @click.command("error-budget", short_help="Show how many sagas have failed on a day, and may.")
 @click.option("--day", metavar="YYYY-MM-DD", help="The day (UTC); without it today.")
 @json_option

@@ -382,6 +382,19 @@ def breaker_lines(one: Mapping[str, Any]) -> list[str]:
     return [plain(line) for line in lines]
 
 
+def alias_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each alias: its status, its tool, the names, and who has decided."""
+    rows = []
+    for one in found:
+        count = counted(one["mismatches"], "mismatch", "mismatches")
+        by = f"by {one['by']}" if one["by"] else f"{count} in {counted(len(one['sagas']), 'saga')}"
+        why = f"; not applied: {one['useless_because']}" if one["useless_because"] else ""
+        rows.append(
+            plain(f"{one['status']:<8}  {one['tool']}: {one['given']} -> {one['parameter']}  {by}{why}")
+        )
+    return rows
+
+
 def claim_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each claim: its key, its status, its tool, and the saga that holds or made it."""
     tools = max((len(str(one["tool"])) for one in found), default=0)

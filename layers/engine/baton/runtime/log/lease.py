@@ -439,7 +439,8 @@ class Leases:
         for _ in range(3):
             head = await call(self._log.read_head, ref)
             if head is None or head.owner != self._invocation.id:
-                self.forget(ref)
+                if ref in self._held:  # else a take without an answer, which may still land
+                    self.forget(ref)
                 return True
             due = self._clock.now() + pause
             plan = Release(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from baton.core.decide.decision import RunStep
 from baton.core.effects.operations import API, APIS, DESCRIBE, OPERATION, OPERATIONS, operation_name
 from baton.core.effects.toolspec import ToolSpec
+from baton.core.limits import SETTING
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
 from baton.core.log.scopes import PLAN, Agent, stand_in_answer
@@ -26,7 +27,7 @@ from baton.core.models import messages as said
 from baton.core.models.usage import MODEL, SHARE, SUMMARISE
 from baton.core.on_demand import OnDemand
 from baton.ports import Performer, StepContext, StepFailure
-from baton.ports.models import ModelAnswer, Models
+from baton.ports.models import ModelAnswer, ModelCall, Models
 from baton.runtime.invocation.attempt import Values, tool_called
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.invocation.live import LiveShow
@@ -41,13 +42,15 @@ from baton.runtime.models.model_request import (
     as_priced,
     calls_of,
     check_whole,
+    has_strange_names,
 )
 from baton.runtime.models.transcript import Transcript
 from baton.runtime.money.ledger import Ledger
 
 if TYPE_CHECKING:
-    from baton.runtime.models import replanner
+    from baton.runtime.models import aliases, replanner
 else:
+    aliases = OnDemand("baton.runtime.models.aliases")
     replanner = OnDemand("baton.runtime.models.replanner")
 
 logger = logging.getLogger("baton.models")
@@ -150,7 +153,7 @@ class ModelCaller:
         segments = None if talk.segments is None else tuple(talk.segments)
         if isinstance(answer, Response):  # what the request begins with is part of what was handed over
             return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
-        return self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
+        return await self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
 
     async def _collected(
         self,
@@ -172,7 +175,9 @@ class ModelCaller:
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
         tools = await self._offered(context) if answer.calls else NO_TOOLS
-        return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
+        return await self._turned(
+            answer, tools, made, response.segments, response.summary, response.no_summary
+        )
 
     async def _offered(self, context: StepContext) -> Offered:
         """Return the tools of the turn. Raises `StepFailure`."""
@@ -194,7 +199,7 @@ class ModelCaller:
             }
         return self._memory.offered(arguments, described)
 
-    def _turned(
+    async def _turned(
         self,
         answer: ModelAnswer,
         tools: Offered,
@@ -208,7 +213,7 @@ class ModelCaller:
         asked = answer.calls[:MOST_CALLS]
         return {
             "text": answer.text,
-            "calls": calls_of(asked, tools, made),
+            "calls": await self._calls(asked, tools, made),
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else answer_data(answer, self._step.node.output_schema),
             **({said.ECHO: answer.echo} if answer.echo else {}),
@@ -216,6 +221,26 @@ class ModelCaller:
             **({"no_summary": no_summary} if no_summary else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
         }
+
+    async def _calls(
+        self, asked: Sequence[ModelCall], tools: Offered, made: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        """Return the calls of an answer as the log has them, those with an alias under the right names."""
+        calls = calls_of(asked, tools, made)
+        if not has_strange_names(calls):
+            return calls
+        context, origin = self._context, self._state.origin
+        book = aliases.AliasBook(
+            context.store.entities, context.call.within(aliases.WITHIN_MS), origin.tenant
+        )
+        approves = context.limits.alias_approval == SETTING
+        names = aliases.NamesOfModels(book, origin.saga, context.clock.now(), approves=approves)
+        corrected = await names.corrected(asked, tools.tools, self._step.slot)
+        calls = calls_of([call for call, _ in corrected], tools, made)
+        renamed = (names for _, names in corrected)
+        return [
+            {**one, "renamed": names} if names else one for one, names in zip(calls, renamed, strict=True)
+        ]
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
         """Return the messages with the last answer to the same messages, and its mistake."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -567,6 +567,13 @@ MOST_SHOWN = 200  # characters of arguments that are no object
 def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the calls of an answer as the log has them. `made` are the calls of older turns."""
     return [_repeating(_call(call, offered), made) for call in asked]
+
+
+def has_strange_names(calls: Iterable[Mapping[str, Any]]) -> bool:
+    """Return true if a call was refused for its arguments, which may have names of parameters that are
+    aliases.
+    """
+    return any("error" in call and call["error"]["code"] == "input_invalid" for call in calls)
 
 
 class AnswerRefused(StepFailure):

@@ -45,8 +45,18 @@ from baton.runtime.starting.start import StartRequest, body_hash, refuse_another
 
 if TYPE_CHECKING:
     from baton.runtime import recovery
-    from baton.runtime.requests import callbacks, claims, events, forking, lists, registering, schedules
+    from baton.runtime.requests import (
+        aliases,
+        callbacks,
+        claims,
+        events,
+        forking,
+        lists,
+        registering,
+        schedules,
+    )
 else:
+    aliases = OnDemand("baton.runtime.requests.aliases")
     recovery = OnDemand("baton.runtime.recovery")
     lists = OnDemand("baton.runtime.requests.lists")
     callbacks = OnDemand("baton.runtime.requests.callbacks")
@@ -98,6 +108,11 @@ class Service:
     def claims(self) -> claims.ClaimService:
         """Claims of once-only effects, and what an operator does about one."""
         return claims.ClaimService(self._request)
+
+    @property
+    def aliases(self) -> aliases.AliasService:
+        """Aliases of the tenant, and what an operator does about one."""
+        return aliases.AliasService(self._request)
 
     @property
     def users(self) -> UserService:

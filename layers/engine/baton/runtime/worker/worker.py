@@ -40,6 +40,7 @@ The second count leaves out a wake that was just being received.
 """
 SPANS_MS = 1_000  # so long the end of an invocation waits at most for those who collect spans
 MOST_DELAY_S = 900  # of SQS
+SEND_MS = 15_000
 LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
 
@@ -216,7 +217,11 @@ class Worker:
             return _Verdict.HELD
         left = max(until + self._engine.limits.clock_skew_ms - self._engine.clock.now(), 0)
         delay = min(-(-left // 1_000), MOST_DELAY_S)
-        failed = await scope.call(self._queue.send, [(msgspec.structs.replace(message, due=until), delay)])
+        again = msgspec.structs.replace(message, due=until)
+        try:
+            failed = await scope.call.within(SEND_MS)(self._queue.send, [(again, delay)])
+        except EngineFault:  # the next run of the reconciler asks again
+            return _Verdict.HELD
         return _Verdict.HELD if failed else _Verdict.DONE
 
     def _is_of_a_deployment(self, error: Unreadable) -> bool:

@@ -358,6 +358,21 @@ class FreeClaimBody(Body):
     )
 
 
+class AliasBody(Body):
+    """Decision of an operator on an alias."""
+
+    tool: str = Field(min_length=1, max_length=128, description="Name of the tool.", examples=["refund"])
+    given: str = Field(
+        pattern="^[A-Za-z_][A-Za-z0-9_.-]{0,63}$", description="Name that models give.", examples=["orderid"]
+    )
+    parameter: str = Field(
+        min_length=1, max_length=128, description="Parameter that is meant.", examples=["order_id"]
+    )
+    decision: Literal["approve", "reject", "drop"] = Field(
+        description="`drop` forgets the alias and its mismatches."
+    )
+
+
 class ForkBody(Body):
     """Request to continue a saga in a new branch."""
 
