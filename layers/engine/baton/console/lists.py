@@ -44,7 +44,12 @@ class BulkOutcome:
 _BY_NAME: Final = {one.name: one for one in ACTIONS}
 MANY: Final = (
     Many(_BY_NAME["cancel"], "open", lambda row: row["status"] not in ENDED, "it has ended"),
-    Many(_BY_NAME["resume"], "parked", lambda row: row["status"] == "parked", "it is not parked"),
+    Many(
+        _BY_NAME["resume"],
+        "parked",
+        lambda row: row["status"] in ("parked", "reflecting"),
+        "it is not parked",
+    ),
 )
 
 

@@ -164,7 +164,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _line("See what would be undone with", f"rollback {me} --dry-run")
         return
     yield from _answering(str(me), saga.get("questions") or ())
-    if status == "parked":
+    if status in ("parked", "reflecting"):
         yield _line("Let it try again with", f"resume {me}")
     seen = set()
     for item in saga.get("active") or ():
@@ -215,6 +215,7 @@ COLOURS = {
     "failed": "red",
     "cancelled": "yellow",
     "parked": "red",
+    "reflecting": "red",
     "suspended": "yellow",
     "compensating": "yellow",
     "rolled_back": "yellow",
