@@ -164,7 +164,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _line("See what would be undone with", f"rollback {me} --dry-run")
         return
     yield from _answering(str(me), saga.get("questions") or ())
-    if status == "parked":
+    if status in ("parked", "reflecting"):
         yield _line("Let it try again with", f"resume {me}")
     if status == "paused":
         yield _line("Let it go on with", f"resume {me}")
@@ -218,6 +218,7 @@ COLOURS = {
     "cancelled": "yellow",
     "parked": "red",
     "paused": "yellow",
+    "reflecting": "red",
     "suspended": "yellow",
     "compensating": "yellow",
     "rolled_back": "yellow",
