@@ -187,6 +187,13 @@ def test_models_and_agents_that_are_built_are_those_that_are_written() -> None:
 
 def test_the_tools_of_an_agent_may_be_given_as_functions() -> None:
     built = Workflow("w")
+    asks = {"ask": "boss", "expires": timedelta(days=2)}
+    built.agent("c", "m", "Go.", tools=[table.search, asks, {"tool": table.search}])
+    assert built.document()["nodes"]["c"]["agent"]["tools"] == [
+        "table.search",
+        {"ask": "boss", "expires": "172800s"},
+        {"tool": "table.search"},
+    ]
     built.agent("a", "m", "Go.", tools=table.search)
     built.agent("b", "m", "Go.", tools=[table.search, "table.*"], after="a")
     nodes = built.document()["nodes"]

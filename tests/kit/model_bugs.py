@@ -15,6 +15,7 @@ from baton.core.log.state import Used
 from baton.core.log.work import Callback
 from baton.core.models import messages
 from baton.core.nodes import replanning, task
+from baton.core.nodes.child import ChildKind
 from baton.ports import Head, StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.log.history import History
@@ -224,4 +225,17 @@ def what_the_dead_have_asked_for_does_not_count() -> Iterator[None]:
 
     real = Ledger.revived
     with replaced(Ledger, "revived", revived):
+        yield
+
+
+@contextmanager
+def the_calls_of_a_turn_share_a_child() -> Iterator[None]:
+    """Child row: the id of a call's child names the turn alone, so that two delegates of a turn are one saga."""
+
+    def saga_at(self: ChildKind, slot: str, context: Any) -> str:
+        node, _, item = slot.partition("#")
+        return real(self, f"{node}#{item.partition('-')[0]}" if item else slot, context)
+
+    real = ChildKind.saga_at
+    with replaced(ChildKind, "saga_at", saga_at):
         yield

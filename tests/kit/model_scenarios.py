@@ -11,7 +11,7 @@ from tests.kit.long_transcripts import forgets
 from tests.kit.map_scenarios import HASTY, OF_MAPS
 from tests.kit.replanning import chosen, replans
 from tests.kit.scheduled_workflow import ticked
-from tests.kit.simulated_models import ponders, surveys, thinks, watched
+from tests.kit.simulated_models import delegates, ponders, surveys, thinks, watched
 
 MODELLED: Mapping[str, Any] = {
     "handed": handed,
@@ -20,6 +20,7 @@ MODELLED: Mapping[str, Any] = {
     "forgets": forgets,
     "watched": watched,
     "surveys": surveys,
+    "delegates": delegates,
     "replans": replans,
     "chosen": chosen,
     "called-off": called_off,

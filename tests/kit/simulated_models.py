@@ -25,6 +25,7 @@ from baton.core.models.usage import Price, most_of, usage_cost
 from baton.core.money import MICRO
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
+from tests.kit.external_work import carry_out
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
@@ -282,6 +283,57 @@ def quiet_s(world: World, saga: str) -> float:
     """Return the seconds since the newest entry of a saga was written."""
     ends = (at for (ref, _), at in world.written.items() if ref.endswith(saga))
     return asyncio.get_running_loop().time() - max(ends, default=0)
+
+
+DELEGATES = """
+name: delegates
+nodes:
+  lead:
+    agent:
+      model: m
+      prompt: Lead.
+      tools:
+        - {graph: scout}
+        - {graph: errand, timeout: 90d}
+        - {ask: manager, options: [{id: later, default: true}, {id: yes}], expires: 90d}
+        - {tool: hand_over, callback: 5m}
+        - work
+    timeout: 20s
+  after: {tool: work, after: lead, with: {n: 5}}
+output: '${ctx.lead.output}'
+graphs:
+  scout:
+    input: {type: object, required: [n], properties: {n: {type: integer}}}
+    nodes: {find: {agent: {model: m, prompt: 'Scout ${input.n}.', tools: [add]}, timeout: 20s}}
+    output: '${ctx.find.output}'
+  errand:
+    input: {type: object, required: [n], properties: {n: {type: integer}}}
+    nodes:
+      rest: {wait: {for: 3s}}
+      run: {tool: work, after: rest, with: {n: '${input.n}'}}
+    output: '${ctx.run.output}'
+"""
+_SCOUTS = by_turn(asks_for(("add", {"numbers": [1, 2]})), says("Found."))
+_LEADS = by_turn(
+    asks_for(
+        ("scout", {"n": 1}), ("errand", {"n": 2}), ("manager", {"title": "May we?"}), ("work", {"n": 3})
+    ),
+    asks_for(("hand_over", {"job": "quick"}), ("errand", {"n": 4}), ("errand", {"n": 2})),
+    says("Done."),
+)
+
+
+async def delegates(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """An agent with a delegate of each kind that waits: another agent, a graph, a question, work elsewhere."""
+
+    def script(request: ModelRequest, number: int) -> ModelAnswer:
+        leads = any(one["content"] == "Lead." for one in request.messages)
+        return (_LEADS if leads else _SCOUTS)(request, number)
+
+    world.models = Scripted(script)
+    saga = await start(world, DELEGATES, {}, "delegates")
+    world.spawn(carry_out(world, saga, partial(patiently, world)))
+    return await attended(world, saga, patiently, lambda ask: first_of(ask, "yes"))
 
 
 async def surveys(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:

@@ -240,3 +240,40 @@ def test_a_failed_step_of_a_function_asks_no_person(document: str, says: Says) -
     text = document if document == CAUGHT else json.dumps(document_of(REGISTRY[document]))
     found = foretold(Program(compile_document(text, REGISTRY.specs()), KINDS))
     says([found.steps, *found.nodes.values()][-1])
+
+
+@workflow("greet-late", registry=REGISTRY)
+async def greet_late(name: str, context: WorkflowContext) -> str:
+    """Greets after a day."""
+    await context.sleep("1d")
+    return f"Hello, {name}!"
+
+
+finds = Agent("finds", model="gpt-5-mini", instructions="Find.", tools=[book])
+leads = Agent(
+    "leads", model="gpt-5-mini", tools=[finds, greet_late, {"ask": "boss", "options": [{"id": "yes"}]}]
+)
+
+
+@workflow("led", registry=REGISTRY)
+async def led(context: WorkflowContext) -> str:
+    return await context.agent(leads, "Lead.")
+
+
+def test_an_agent_of_a_function_calls_agents_functions_and_people() -> None:
+    models = {
+        "leads": [
+            [call("finds", prompt="A seat."), call("greet-late", name="Ada"), call("boss", title="May we?")],
+            "ok",
+        ],
+        "finds": [[call("desk.book", seat=3)], "seat 3"],
+    }
+    result = run(led, tools=REGISTRY, models=models, answers={"leads": "yes"}, workflows=[greet_late])
+    assert (result.status, result.output) == ("completed", "ok"), result.error
+    document = document_of(REGISTRY["led"])
+    assert document["graphs"]["leads"]["nodes"]["leads"]["agent"]["tools"] == [
+        {"graph": "finds"},
+        {"function": "greet-late"},
+        {"ask": "boss", "options": [{"id": "yes"}]},
+    ]
+    assert len(result.turns("finds")) == 2

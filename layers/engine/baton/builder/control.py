@@ -233,6 +233,16 @@ def tools_writer(made: Collector, path: str, value: Any) -> Any:
     return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)
 
 
+def calls_writer(made: Collector, path: str, value: Any) -> Any:
+    """Write the `tools` of an agent: tools, and objects that are its other calls."""
+    is_list = isinstance(value, (list, tuple))
+    return list_of(_call)(made, path, value) if is_list else _call(made, path, value)
+
+
+def _call(made: Collector, path: str, value: Any) -> Any:
+    return failure_fields(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
+
+
 def _transitions(made: Collector, path: str, value: Any) -> Any:
     return made.members(path, value, Collector.nodes)
 

@@ -38,13 +38,13 @@ from baton.builder.control import (
     Replan,
     Retries,
     by_code,
+    calls_writer,
     catch,
     compensation,
     failure_fields,
     guardrails,
     join_or_short,
 )
-from baton.builder.control import tools_writer as tools_of
 from baton.builder.values import Collector, Duration, Node, Nodes, Origin, Reference, Roots
 from baton.core.expressions import escape, nearest
 from baton.errors import InvalidDefinition, MalformedDocument
@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.graph.graph import Graph
     from baton.tools.define import Registry
+
+
+AgentCall = str | Callable[..., Any] | Mapping[str, Any]
+"""An entry of an agent's `tools`."""
 
 
 class GraphOfWorkflow(Protocol):
@@ -154,7 +158,7 @@ FIELDS: Mapping[str, Writer] = {
     "description": Collector.value,
 }
 
-_OF_ASKED: Mapping[str, Writer] = {"tools": tools_of, "requires_approval": failure_fields}
+_OF_ASKED: Mapping[str, Writer] = {"tools": calls_writer, "requires_approval": failure_fields}
 
 HEAD: Mapping[str, Writer] = {
     "input": any_schema,
@@ -405,7 +409,7 @@ class Workflow(Roots):
         model: str,
         prompt: Any,
         *,
-        tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
+        tools: AgentCall | Sequence[AgentCall] | None = None,
         operations: Mapping[str, str | Sequence[str]] | None = None,
         requires_approval: Mapping[str, bool | Mapping[str, Any]] | None = None,
         signal: str | None = None,
@@ -420,10 +424,11 @@ class Workflow(Roots):
         """Add an agent: a node that asks a model, executes its calls of `tools`, and repeats until the model
         answers.
 
-        `tools` are names, patterns and `@tool` functions. `operations` are those of APIs that `std.openapi`
-        may call. `requires_approval` names calls that a person approves first. `signal` names the signal with
-        messages of the agent's user. `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With
-        `summarise`, older messages that exceed a request are summarised.
+        `tools` are names, patterns, `@tool` functions, and objects with its other calls. `operations` are
+        those of APIs that `std.openapi` may call. `requires_approval` names calls that a person approves
+        first. `signal` names the signal with messages of the agent's user. `turns`, `calls`,
+        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
+        summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}

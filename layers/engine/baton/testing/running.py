@@ -266,8 +266,8 @@ async def _register(
     """Register a document and those of its children that are known.
 
     Returns the workflow's name; the signals that any of them accepts, with true if a wait is for it; their
-    nodes with the tools that they call; and the nodes whose replacement a person chooses. Adds the nodes
-    that run functions to `functions`, and to `inverses` the tools that undo each node.
+    nodes with the tools that they call; and the nodes about which a person chooses among other answers.
+    Adds the nodes that run functions to `functions`, and to `inverses` the tools that undo each node.
     """
     specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
@@ -280,7 +280,8 @@ async def _register(
         if node.signal:
             is_wait = node.agent is None and not node.workflow
             awaited[node.signal] = awaited.get(node.signal, False) or is_wait
-        parts = () if node.agent is None else (node.agent.turn, *node.agent.calls)
+        parts = () if node.agent is None else (node.agent.turn, *node.agent.by_name.values())
+        choosing |= {node.name} if any(part.asks is not None for part in parts) else set()
         if node.replan is not None:
             parts = (node.replan.plan, *node.replan.calls)
             choosing |= {node.name} if node.replan.by_person else set()
@@ -290,7 +291,7 @@ async def _register(
         undone = {undo.step.tool for part in (node, *parts) for undo in part.undo.values()}
         inverses.setdefault(node.name, set()).update(undone)
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
-        children = ["" if graph_name(node.workflow) else node.workflow.partition("@")[0]]
+        children = [one.partition("@")[0] for one in node.starts if not graph_name(one)]
         if node.function is not None and not has_all:  # only the function knows which it starts
             children, has_all = list(known.inputs()), True
         for child in children:

@@ -160,7 +160,7 @@ class Program:
         """True if one of its steps is reversible."""
         self.has_pure = any(node.has_pure for node in graph.nodes)
         """True if the ends of some steps may wait for each other before they are written."""
-        self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
+        self.shares = graph.handler is not None or any(node.starts for node in graph.nodes)
         """True if the graph starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
         """True if one of its maps goes on while its items run."""

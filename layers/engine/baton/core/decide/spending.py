@@ -294,7 +294,7 @@ def limits_at(
     above, saga = state.origin.shared_limits, state.origin.saga
     found: list[SharedLimit] = []
     if shares:
-        if node is not None and node.work.workflow and (cap := _ends(node.limits.get("cost"))):
+        if node is not None and node.starts and (cap := _ends(node.limits.get("cost"))):
             found.append(SharedLimit(saga=saga, node=node.name, most=cap.most, day=day))
         if cap := _ends(of_saga):
             found.append(SharedLimit(saga=saga, node=SAGA, most=cap.most, day=day))

@@ -242,8 +242,7 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
     if workflow in above:
         return False
     return any(
-        node.has_reversible
-        or (bool(inner := node.work.workflow) and _may_undo(graphs, inner, (*above, workflow)))
+        node.has_reversible or any(_may_undo(graphs, inner, (*above, workflow)) for inner in node.starts)
         for node in graph.nodes
     )
 

@@ -134,6 +134,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
     NodeModel: _NODE,
     WorkflowModel: _DOCUMENT,
     **{kind.model: kind.inside for kind in NODE_TYPES if kind.model and kind.inside},
+    **{model: words for kind in NODE_TYPES for model, words in kind.deeper.items()},
     ApprovalModel: Words(
         keys={
             "always": "required enabled when",

@@ -15,9 +15,9 @@ from baton.core.expressions import expressions_in
 from baton.errors import Problem
 
 API, OPERATION, OPERATIONS = "api", "operation", "operations"
-OFFERS, APIS = "offers", "apis"
+OFFERS, APIS, WORKFLOWS = "offers", "apis", "workflows"
 """Arguments of an agent's turn: by the name of a call without a tool of its own, what its model is told of
-it; and the operations whose descriptions are fetched.
+it; the operations whose descriptions are fetched; and by name, the workflows whose input is looked up.
 """
 DESCRIBE: Final = "std.describe_operations"
 """The tool that describes operations."""

@@ -283,6 +283,12 @@ class Node(_Part, frozen=True, kw_only=True):
         return self if self.each is None else self.each.do
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """The workflows and named graphs that it starts, or lets its model start."""
+        calls = () if self.agent is None else self.agent.calls
+        return tuple(one.workflow for one in (self.work, *calls) if one.workflow)
+
+    @property
     def is_reversible(self) -> bool:
         """True if an inverse exists for a call of the node itself."""
         return bool(self.undo)

@@ -44,6 +44,7 @@ from baton.core.nodes.base import (
 )
 from baton.core.nodes.task import TaskKind
 
+QUESTION_TEXTS = ("title", "message")
 EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
 
 
@@ -100,6 +101,8 @@ class AgentKind(TaskKind):
         answer = context.state.items[at.place.child(turn_item(turn)).text]
         assert answer is not None, "its calls begin behind it"
         arguments: Mapping[str, Any] = context.content(at, answer)["calls"][index]["arguments"]
+        if at.node.asks is not None:  # whom a question is for, and its answers, are the document's to say
+            return {name: arguments[name] for name in QUESTION_TEXTS if name in arguments}
         return arguments
 
     def resume(self, at: Activation, work: Open, context: NodeContext) -> Next | None:

@@ -276,6 +276,7 @@ class InvocationScope:
             engine.models,
             lambda: self.live,
             lambda: self.breaking,
+            lambda: self.catalog,
         )
 
     @cached_property

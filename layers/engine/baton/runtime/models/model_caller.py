@@ -7,14 +7,24 @@ due, and the handling of their calls, are decided in core/nodes/agent.py. Loaded
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.decide.decision import RunStep
-from baton.core.effects.operations import API, APIS, DESCRIBE, OPERATION, OPERATIONS, operation_name
+from baton.core.effects.operations import (
+    API,
+    APIS,
+    DESCRIBE,
+    OFFERS,
+    OPERATION,
+    OPERATIONS,
+    WORKFLOWS,
+    Operations,
+    operation_name,
+)
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import SETTING
 from baton.core.log.folding.received import breaker_of
@@ -26,6 +36,7 @@ from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.usage import MODEL, SHARE, SUMMARISE
 from baton.core.on_demand import OnDemand
+from baton.errors import NotFound
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelCall, Models
 from baton.runtime.invocation.attempt import Values, tool_called
@@ -49,6 +60,7 @@ from baton.runtime.money.ledger import Ledger
 
 if TYPE_CHECKING:
     from baton.runtime.models import aliases, replanner
+    from baton.runtime.starting.catalog import Catalog
 else:
     aliases = OnDemand("baton.runtime.models.aliases")
     replanner = OnDemand("baton.runtime.models.replanner")
@@ -68,11 +80,13 @@ class ModelCaller:
         ledger: Ledger,
         values: Values,
         live: LiveShow,
+        catalog: Callable[[], Catalog] | None,
         memory: ModelMemory,
         specs: Mapping[str, ToolSpec],
         state: State,
         step: RunStep,
     ) -> None:
+        self._catalog, self._tenant = catalog, state.origin.tenant
         self._performer = performer
         self._models = models
         self._context = context
@@ -188,23 +202,47 @@ class ModelCaller:
 
     async def _offered(self, context: StepContext) -> Offered:
         """Return the tools of the turn. Raises `StepFailure`."""
-        arguments = self._step.node.arguments
-        if not (listed := arguments.get(APIS)):
+        arguments, known = self._step.node.arguments, self._memory.described
+        listed, workflows = arguments.get(APIS), arguments.get(WORKFLOWS, {})
+        if not listed and not workflows:
             return self._memory.offered(arguments)
-        if (described := self._memory.described.get(key := msgspec.json.encode(listed))) is None:
-            try:
-                found = await self._performer.perform(DESCRIBE, {OPERATIONS: listed}, context)
-            except StepFailure as failure:  # its calls say what is wrong, and the other tools go on
-                logger.warning("operations are not described: %s", failure)
-                found = []
-            described = self._memory.described[key] = {
-                operation_name(one[API], one[OPERATION]): {
-                    "description": one["text"] or f"`{one[OPERATION]}` of the API `{one[API]}`.",
-                    "parameters": one["parameters"],
-                }
-                for one in found
-            }
+        described: dict[str, Any] = {}
+        if listed:
+            if (key := msgspec.json.encode(listed)) not in known:
+                known[key] = await self._operations(listed, context)
+            described |= known[key]
+        for name, reference in workflows.items():
+            if (key := reference.encode()) not in known:
+                known[key] = await self._input(reference)
+            described[name] = {**arguments[OFFERS][name], **known[key]}
         return self._memory.offered(arguments, described)
+
+    async def _operations(self, listed: Operations, context: StepContext) -> dict[str, Any]:
+        """Return what the descriptions of APIs say of operations."""
+        try:
+            found = await self._performer.perform(DESCRIBE, {OPERATIONS: listed}, context)
+        except StepFailure as failure:  # its calls say what is wrong, and the other tools go on
+            logger.warning("operations are not described: %s", failure)
+            return {}
+        return {
+            operation_name(one[API], one[OPERATION]): {
+                "description": one["text"] or f"`{one[OPERATION]}` of the API `{one[API]}`.",
+                "parameters": one["parameters"],
+            }
+            for one in found
+        }
+
+    async def _input(self, reference: str) -> dict[str, Any]:
+        """Return the parameters of a workflow, as it is registered now; nothing if no object is."""
+        assert self._catalog is not None, "a saga has the catalog of its workflow"
+        catalog = self._catalog()
+        try:
+            definition = await catalog.find(self._tenant, reference)
+        except NotFound as error:
+            logger.warning("a workflow is not described: %s", error)
+            return {}
+        schema = (await catalog.graph(self._tenant, definition.graph)).input_schema
+        return {"parameters": schema} if isinstance(schema, dict) and schema.get("type") == "object" else {}
 
     async def _turned(
         self,

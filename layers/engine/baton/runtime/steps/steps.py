@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from baton.runtime.models import model_caller, model_request
     from baton.runtime.models.model_request import ModelMemory
     from baton.runtime.people import links
+    from baton.runtime.starting.catalog import Catalog
     from baton.runtime.steps.breaking import Breaking
 else:
     schema_changes = OnDemand("baton.core.decide.schema_changes")
@@ -286,17 +287,17 @@ class Steps:
         models: Models | None = None,
         live: Callable[[], LiveShow] | None = None,
         breaking: Callable[[], Breaking] | None = None,
+        catalog: Callable[[], Catalog] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
         self.models, self.live = models, live or partial(LiveShow, context, {})
         self._performer = performer
         self._tools = tools
-        self._clock = context.clock
-        self._limits = context.limits
+        self._clock, self._limits = context.clock, context.limits
         self._make_ledger, self._make_claims = ledger, claims
         self._values = values
         self._last = context.tenure.last
-        self._alarm, self._breaking = Alarm(), breaking
+        self._alarm, self._breaking, self._catalog = Alarm(), breaking, catalog
         self._guard: Breaking | None = None
         self._memory: ModelMemory | None = None
 
@@ -566,16 +567,9 @@ class Steps:
         payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
-            made = (
-                performer,
-                self.models,
-                self._context_of,
-                self._ledger,
-                self._values,
-                self.live(),
-            )
+            desk = self.models, self._context_of, self._ledger, self._values, self.live(), self._catalog
             memory = self._memory = self._memory or model_request.ModelMemory(tools)
-            caller = performer = model_caller.ModelCaller(*made, memory, tools, one.state, step)
+            caller = performer = model_caller.ModelCaller(performer, *desk, memory, tools, one.state, step)
             if one.work is not None:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, Union, overload
 
 import msgspec
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
@@ -40,11 +40,16 @@ def _of_type(schema: Any) -> tuple[dict[str, Any], Read]:
     )
 
 
+AgentTool = Union[Callable[..., Any], str, Mapping[str, Any], "Agent[Any]"]
+"""An entry of an agent's `tools`."""
+
+
 class Agent(Generic[T]):
     """An agent that workflow functions ask: `await context.agent(triage, prompt)`.
 
     name: its own among those of a function. model, instructions, tools and all other settings: those of an
-    `agent` node in a document. output: the type of its answer, or a JSON schema; without it, a text.
+    `agent` node in a document; a tool may also be a function under `@workflow`, or another agent.
+    output: the type of its answer, or a JSON schema; without it, a text.
     Raises `ToolError`.
     """
 
@@ -55,7 +60,7 @@ class Agent(Generic[T]):
         *,
         model: str,
         instructions: str = "",
-        tools: Sequence[Callable[..., Any] | str] = (),
+        tools: Sequence[AgentTool] = (),
         output: type[T],
         **settings: Any,
     ) -> None: ...
@@ -66,7 +71,7 @@ class Agent(Generic[T]):
         *,
         model: str,
         instructions: str = "",
-        tools: Sequence[Callable[..., Any] | str] = (),
+        tools: Sequence[AgentTool] = (),
         output: Mapping[str, Any],
         **settings: Any,
     ) -> None: ...
@@ -77,7 +82,7 @@ class Agent(Generic[T]):
         *,
         model: str,
         instructions: str = "",
-        tools: Sequence[Callable[..., Any] | str] = (),
+        tools: Sequence[AgentTool] = (),
         **settings: Any,
     ) -> None: ...
     def __init__(
@@ -86,7 +91,7 @@ class Agent(Generic[T]):
         *,
         model: str,
         instructions: str = "",
-        tools: Sequence[Callable[..., Any] | str] = (),
+        tools: Sequence[AgentTool] = (),
         output: Any = None,
         timeout: str | float | None = None,
         limits: Mapping[str, Any] | None = None,
@@ -111,8 +116,8 @@ class Agent(Generic[T]):
         of_node |= dict(failover=failover, breaker=breaker)  # noqa: C408
         self._node = {key: value for key, value in of_node.items() if value is not None}
 
-    def graph(self, tools: Sequence[str]) -> dict[str, Any]:
-        """Return the graph with the agent, as a document writes it. `tools`: the names of its tools."""
+    def graph(self, tools: Sequence[Any]) -> dict[str, Any]:
+        """Return the graph with the agent, as a document writes it. `tools`: the entries of its `tools`."""
         given = {"prompt": "${input.prompt}", **({"tools": list(tools)} if tools else {})}
         node = {**self._node, "agent": {**self._asks, **given}}
         if self.schema is not None:

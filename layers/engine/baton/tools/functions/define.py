@@ -117,6 +117,37 @@ def workflow_documents(registry: Registry) -> Iterator[dict[str, Any]]:
             yield document_of(tool)
 
 
+def _graphs_of(
+    tool: Tool, agents: dict[str, Agent[Any]], by_function: dict[Any, str], registry: dict[str, Tool]
+) -> dict[str, Any]:
+    """Return the graphs of a function's agents, and of those that these may call, by name."""
+    for agent in list(agents.values()):
+        for one in _agents_below(agent):
+            if agents.setdefault(one.name, one) is not one:
+                raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{one.name}`")
+    workflows = {one.function: name for name, one in registry.items() if one.document is not None}
+
+    def entry(one: Any) -> Any:
+        """Return an entry of an agent's `tools` as a document has it."""
+        if isinstance(one, (str, Mapping)):
+            return one
+        if type(one) is Agent:
+            return {"graph": one.name}
+        if isinstance(one, FunctionType) and one in workflows:
+            return {"function": workflows[one]}
+        return _known(tool, one, by_function, registry)
+
+    return {name: agent.graph([*map(entry, agent.tools)]) for name, agent in sorted(agents.items())}
+
+
+def _agents_below(agent: Agent[Any], seen: tuple[str, ...] = ()) -> Iterator[Agent[Any]]:
+    """Yield the agents that an agent may call, directly or through others."""
+    for one in agent.tools:
+        if type(one) is Agent and one.name not in seen:
+            yield one
+            yield from _agents_below(one, (*seen, agent.name))
+
+
 def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> Tool:
     """Return a workflow function with the tools that it may call: those that its code names, and `more`.
 
@@ -139,12 +170,7 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
                 found.update(one for one in known if isinstance(one, str))
             elif type(value) is Agent and agents.setdefault(value.name, value) is not value:
                 raise ToolError(f"workflow `{tool.spec.name}`: two agents have the name `{value.name}`")
-    graphs = {
-        name: agent.graph(
-            [one if isinstance(one, str) else _known(tool, one, by_function, registry) for one in agent.tools]
-        )
-        for name, agent in sorted(agents.items())
-    }
+    graphs = _graphs_of(tool, agents, by_function, registry)
     spec = structs.replace(tool.spec, calls=tuple(sorted(found)), agents=tuple(graphs))
     return replace(tool, completed=None, spec=spec, graphs=graphs)
 

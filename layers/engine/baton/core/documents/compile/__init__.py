@@ -21,7 +21,7 @@ from msgspec import structs
 
 from baton.core.documents.compile import build as of_kinds
 from baton.core.documents.compile import control, expressions, failing, source, tools, triggers
-from baton.core.documents.compile.control import circular_graphs
+from baton.core.documents.compile.control import circular_delegates, circular_graphs
 from baton.core.documents.compile.notes import children_of, no_such_child, notes_of, shared_keys
 from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
 from baton.core.documents.expand import expand_own_kinds
@@ -81,7 +81,8 @@ def compile_document(
         within = parts.within(part)
         known = {**(children or {}), **within.inputs}
         found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within, limits)))
-    circles = list(circular_graphs([(part.name, source) for part, source, _ in found]))
+    sources = [(part.name, source) for part, source, _ in found]
+    circles = [*circular_graphs(sources), *circular_delegates(sources)] if len(sources) > 1 else []
     told = [(part, (*its, *(one for name, one in circles if name == part.name))) for part, _, its in found]
     problems = problems_for_author(parts, told)
     if not problems:
@@ -422,6 +423,7 @@ class GraphParts:
         if isinstance(handler, dict) and "graph" in handler:
             seen[""] = self._template(part, str(handler["graph"]), is_mapped=False)
         users = [is_mapped for _, _, is_mapped in self._users(part.name)] if part.name else [False]
+        users += [False for one in self.all for _, _, graph in _delegated(one) if graph == part.name]
         return Within(
             graph=part.name,
             inputs={inner_name("", one.name): self.declared(one) for one in self.all[1:]},
@@ -433,6 +435,16 @@ class GraphParts:
     def declared(self, part: GraphPart) -> Any:
         """Return the schema that the graph itself says its input has."""
         return None if part.name in self._inputs else part.value.get("input")
+
+    def unseen(self) -> Iterator[tuple[GraphPart, Problem]]:
+        """Yield the agents whose delegates name what an agent does not give them."""
+        for part in self.all:
+            for name, index, graph in _delegated(part):
+                wanted = [f"ctx.{one}" for one in self._wanted.get(graph, ())]
+                if wanted or graph in self._tells:
+                    message = f"the graph `{graph}` names `{(*wanted, 'last_error')[0]}`, and a call of an agent gives it its `input` alone"
+                    hint = f"add what it needs to the `input` of `{graph}`"
+                    yield part, Problem(f"/nodes/{escape(name)}/agent/tools/{index}", message, hint)
 
     def hidden(self) -> Iterator[tuple[GraphPart, Problem]]:
         """Yield the nodes of a graph that hide one of the document from another graph that it starts."""
@@ -458,6 +470,16 @@ def _as_document(whole: _Object, graph: _Object) -> _Object:
         shared["guardrails"] = {"allowed_tools": rails["allowed_tools"]}
     is_name = isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,63}", name)
     return {"name": name if is_name else "graph", **shared, **graph}
+
+
+def _delegated(part: GraphPart) -> Iterator[tuple[str, int, str]]:
+    """Yield (node, index, graph) for each graph that an agent's model may start."""
+    for name, node in part.nodes.items():
+        inside = next((node[key] for key in _LIFTED & node.keys()), None)
+        calls = inside.get("tools") if isinstance(inside, dict) else None
+        for index, one in enumerate(calls if isinstance(calls, list) else ()):
+            if isinstance(one, dict) and isinstance(graph := one.get("graph"), str):
+                yield name, index, graph
 
 
 def _is_lifted(node: Any) -> bool:
@@ -511,7 +533,8 @@ def problems_for_author(
     """Return all problems, where their author can mend them.
     One of what graphs have of the document is one where it is one in all of them.
     """
-    told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.for_author(problem)))]
+    unseen = (*parts.hidden(), *parts.unseen()) if len(parts.all) > 1 else ()
+    told = [*parts.problems, *(one for part, problem in unseen if (one := part.for_author(problem)))]
     shared = [{problem.path for problem in problems} for _, problems in found]
     for part, problems in found:
         for problem in problems:

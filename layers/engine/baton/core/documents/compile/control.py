@@ -114,6 +114,24 @@ def _starts(source: Source) -> Iterator[tuple[str, str]]:
             yield graph, name
 
 
+def circular_delegates(graphs: Sequence[tuple[str, Source | None]]) -> Iterator[tuple[str, Problem]]:
+    """Yield a problem for each delegate of an agent that could start the agent's own graph again."""
+    sources = {name: source for name, source in graphs if source is not None}
+    starts: dict[str, dict[str, str]] = {name: {} for name in sources}
+    delegated: list[tuple[str, str, str]] = []
+    for name, source in sources.items():
+        for at, node in source.nodes.items():
+            starts[name] |= {graph_name(source.kinds[at].starts(node)): at}
+            for below, reference in source.kinds[at].delegates(node):
+                if graph := graph_name(reference):
+                    starts[name][graph] = at
+                    delegated.append((name, graph, f"/nodes/{at}{below}"))
+    for name, graph, place in delegated:
+        if name and (graph == name or _circle({**starts, name: {graph: ""}}, name)):
+            message = f"agents of the graph `{name}` could start each other through `{graph}`, without end"
+            yield name, Problem(place, message, "leave the call out of one of them")
+
+
 def _circle(starts: Mapping[str, Mapping[str, str]], first: str) -> list[str]:
     """Return the shortest way from a graph back to itself; empty for none."""
     ways = [[first]]

@@ -107,16 +107,17 @@ def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str,
     yield from _too_long(graph, invocation_ms)
     yield from _skippable(graph)
     yield from _left_standing(graph)
-    for node in graph.work:
-        if node.workflow in said:
-            yield f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
+    for node in graph.nodes:
+        for child in node.starts:
+            if child in said:
+                yield f"`{node.name}` starts `{child}`: {said[child]}"
 
 
 def _unused(graph: Graph) -> Iterator[str]:
     """Yield the named graphs that nothing starts. The code of a function starts its agents."""
     if any(node.function for node in graph.nodes):
         return iter(())
-    used = {node.workflow for one in (graph, *graph.graphs.values()) for node in one.work}
+    used = {name for one in (graph, *graph.graphs.values()) for node in one.nodes for name in node.starts}
     used |= set() if graph.handler is None else {graph.handler.workflow}
     return (name for name, inner in graph.graphs.items() if inner.name not in used)
 
@@ -127,7 +128,7 @@ def children_of(graph: Graph) -> tuple[str, ...]:
     """
     handler = () if graph.handler is None else (graph.handler.workflow,)
     graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
-    named = (*(node.workflow for one in graphs for node in one.work), *handler)
+    named = (*(name for one in graphs for node in one.nodes for name in node.starts), *handler)
     return tuple(dict.fromkeys(name for name in named if name and not graph_name(name)))
 
 

@@ -9,13 +9,24 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from baton.core.documents.nodes.base import APPROVAL, COMPENSATE, FAILING, MAP, Compiler, Words
+from baton.core.documents.nodes.delegates import WORDS as CALL_WORDS
+from baton.core.documents.nodes.delegates import (
+    CallModel,
+    Calls,
+    delegate_nodes,
+    delegate_offers,
+    delegate_problems,
+    handing_over,
+    patterns_of,
+    tool_problems,
+)
 from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
     Given,
+    Model,
     NodeName,
-    ToolPatterns,
     between,
 )
 from baton.core.documents.parts.fields import Operations as OperationsField
@@ -34,6 +45,7 @@ from baton.core.effects.operations import (
     OFFERS,
     OPERATION,
     OPERATIONS,
+    WORKFLOWS,
     Operations,
     calls_operations,
     keeps_list,
@@ -148,22 +160,31 @@ def _only_by_a_person(model: ApprovalModel, spec: ToolSpec, rules: Rules) -> str
     return f"`{APPROVE}` without a person needs a risk that can be low or medium; {said}"
 
 
-def _approvals_problems(
-    compiler: Compiler, place: str, agent: AgentModel, specs: Sequence[ToolSpec]
-) -> Iterator[Problem]:
-    """Yield the problems of approvals of no call of the agent, or looser than the tool says."""
+def _asking(agent: AgentModel, specs: Sequence[ToolSpec]) -> dict[str, ToolSpec]:
+    """Return the tools of an agent's calls, by the names of the calls."""
     known = {spec.name: spec for spec in specs if not calls_operations(spec)}
     for spec in specs:
         if calls_operations(spec):
             known |= {operation_name(api, one): spec for api, ids in agent.operations.items() for one in ids}
+    return known
+
+
+def _approvals_problems(
+    compiler: Compiler, place: str, agent: AgentModel, known: Mapping[str, ToolSpec]
+) -> Iterator[Problem]:
+    """Yield the problems of approvals of no call of the agent, or looser than the tool says."""
+    delegates = {one.name for one in agent.tools}
     for called, model in agent.requires_approval.items():
         at = f"{place}/{escape(called)}"
         if called in known:
             yield from approval_problems(at, model, known[called], compiler.risk_rules)
-            continue
-        names = ", ".join(f"`{one}`" for one in known) or "none"
-        hint = nearest(called, known) or f"its calls are {names}"
-        yield Problem(at, f"the agent has no call `{called}`", hint)
+        elif called in delegates:
+            message = f"`{called}` is no tool: what its own steps do is approved there"
+            yield Problem(at, message, "write `requires_approval` at a node of it, or at its tools")
+        else:
+            names = ", ".join(f"`{one}`" for one in known) or "none"
+            hint = nearest(called, known) or f"its calls are {names}"
+            yield Problem(at, f"the agent has no call `{called}`", hint)
 
 
 MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
@@ -174,8 +195,10 @@ class AgentModel(Asking):
     """Model, instructions and tools of an agent."""
 
     model: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
-    tools: ToolPatterns = Field(
-        default_factory=list, description="The tools that it may call; `*` stands for any text."
+    tools: Calls = Field(
+        default_factory=list,
+        description="The tools that it may call, and workflows, graphs, functions and questions to people.",
+        examples=[["table.*", {"workflow": "delivery"}, {"ask": "manager", "to": {"group": "hosts"}}]],
     )
     operations: OperationsField = Field(default_factory=dict, description=OPERATIONS_SAY)
     requires_approval: Annotated[dict[str, ApprovalModel], Given] = Field(
@@ -252,6 +275,7 @@ class AskedAgent(AsksModel):
         },
         said=SAID,
     )
+    deeper: ClassVar[Mapping[type[Model], Words]] = {CallModel: CALL_WORDS}
     chooses = True
     takes_signals = True
 
@@ -264,13 +288,22 @@ class AskedAgent(AsksModel):
         """
         yield from super().check(compiler, name, node)
         agent: AgentModel = self.of(node)
-        yield from compiler.allows(f"/nodes/{name}/agent/tools", agent.tools)
-        specs = compiler.matching(agent.tools)
-        yield from list_problems(f"/nodes/{name}/agent", specs, agent.operations)
-        yield from _approvals_problems(compiler, f"/nodes/{name}/agent/{APPROVAL}", agent, specs)
+        place = f"/nodes/{name}/agent"
+        yield from tool_problems(compiler, f"{place}/tools", agent.tools)
+        specs = compiler.matching(patterns_of(agent.tools))
+        yield from list_problems(place, specs, agent.operations)
+        known = _asking(agent, specs)
+        yield from delegate_problems(compiler, f"{place}/tools", agent.tools, known)
+        yield from _approvals_problems(compiler, f"{place}/{APPROVAL}", agent, known)
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
         )
+
+    def delegates(self, node: NodeModel) -> Iterator[tuple[str, str]]:
+        agent: AgentModel = self.of(node)
+        for index, one in enumerate(agent.tools):
+            if one.reference:
+                yield f"/agent/tools/{index}", one.reference
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from super().values(node)
@@ -284,14 +317,17 @@ class AskedAgent(AsksModel):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
-        specs = compiler.matching(agent.tools)
+        patterns = patterns_of(agent.tools)
+        specs = compiler.matching(patterns)
         tools = [spec for spec in specs if not calls_operations(spec)]
         step = step_of(
             agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns(agent.summarise)
         )
 
         def call(spec: ToolSpec, called: str, **more: Any) -> Node:
-            made = call_of(compiler, self.kind, name, spec, agent.tools, agent.operations, **more)
+            made = call_of(compiler, self.kind, name, spec, patterns, agent.operations, **more)
+            if (times := next(handing_over(agent.tools, spec.name), None)) is not None:
+                made = replace(made, callback=times)
             asked = agent.requires_approval.get(called)
             return made if asked is None else replace(made, approval=approval_of(asked, spec))
 
@@ -303,7 +339,12 @@ class AskedAgent(AsksModel):
             for one in ids
         }
         offers = {called: operation_offer(spec, given) for called, (spec, given) in operations.items()}
-        asked: dict[str, Any] = {OFFERS: offers, APIS: agent.operations} if offers else {}
+        asked: dict[str, Any] = {APIS: agent.operations} if offers else {}
+        if offers := {**offers, **delegate_offers(compiler, agent.tools)}:
+            asked[OFFERS] = offers
+        if workflows := {one.name: one.workflow for one in agent.tools if one.workflow}:
+            asked[WORKFLOWS] = workflows
+        delegates = delegate_nodes(compiler, name, agent.tools, stays=node.compensate is not None)
         parts = AgentParts(
             turn=Node(
                 name=name,
@@ -312,7 +353,7 @@ class AskedAgent(AsksModel):
                 breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=tuple(call(spec, spec.name) for spec in tools),
+            calls=(*(call(spec, spec.name) for spec in tools), *delegates),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,

@@ -199,6 +199,8 @@ class NodeDocument:
     """The model of its value, where that is an object with keys of its own."""
     inside: ClassVar[Words | None] = None
     """Words of other tools for the keys of `model`."""
+    deeper: ClassVar[Mapping[type[Model], Words]] = {}
+    """The same for models in that one."""
     familiar: ClassVar[str] = ""
     """Words of other tools for `key`."""
     advice: ClassVar[Mapping[str, str]] = {}
@@ -289,6 +291,10 @@ class NodeDocument:
     def starts(self, node: NodeModel) -> str:
         """Return the workflow that such a node starts as a saga of its own; else an empty text."""
         return ""
+
+    def delegates(self, node: NodeModel) -> Iterator[tuple[str, str]]:
+        """Yield (JSON Pointer below the node, workflow or graph) for each saga that its model may start."""
+        yield from ()
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         """Yield (JSON Pointer below the node, value) for each value that may have expressions but `with`."""

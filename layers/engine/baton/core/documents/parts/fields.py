@@ -257,7 +257,8 @@ def _each_once(value: Any) -> Any:
     return value
 
 
-def _no_text_of_many(value: Any) -> Any:
+def no_text_of_many(value: Any) -> Any:
+    """Return the names. Refuse a text that is several names with commas."""
     for text in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
         if isinstance(text, str) and "," in text:
             raise refuse(
@@ -292,7 +293,7 @@ Targets = Annotated[
 Allowed = Annotated[_UniqueNames, Defined("allowed", _names(ref("nodeName"), uniqueItems=True))]
 ToolPatterns = Annotated[
     _UniqueNames,
-    BeforeValidator(_no_text_of_many),
+    BeforeValidator(no_text_of_many),
     Defined("toolPatterns", _names({"type": "string"}, uniqueItems=True)),
 ]
 

@@ -1,0 +1,137 @@
+"""What an agent may call besides tools, as documents write it, and each mistake at its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton import Context, WorkflowContext, tool, workflow
+from baton.core.documents.compile import children_of, compile_document, notes_of
+from baton.core.graph.graph import Graph
+from baton.errors import InvalidDefinition
+from baton.tools.define import Registry
+
+REGISTRY = Registry()
+
+
+@tool("note", registry=REGISTRY)
+def note(text: str) -> str:
+    return text
+
+
+@tool("ship", registry=REGISTRY)
+async def ship(what: str, context: Context) -> None:
+    return None
+
+
+@workflow("greet", registry=REGISTRY)
+async def greet(name: str, context: WorkflowContext) -> str:
+    """Greets a guest."""
+    return name
+
+
+DOCUMENT = """
+name: w
+nodes:
+  before: {value: 1}
+  lead: {agent: {model: m, prompt: p, tools: TOOLS}, after: before}
+output: "${ctx.lead.output}"
+graphs:
+  scout:
+    input: {type: object, required: [topic], properties: {topic: {type: string}}}
+    nodes: {find: {agent: {model: m, prompt: "Scout ${input.topic}.", tools: [note]}}}
+    output: "${ctx.find.output}"
+"""
+
+
+def compiled(tools: str, document: str = DOCUMENT) -> Graph:
+    return compile_document(document.replace("TOOLS", tools), REGISTRY.specs())
+
+
+def agent_of(graph: Graph) -> Any:
+    return next(node.agent for node in graph.nodes if node.agent is not None)
+
+
+def test_each_entry_becomes_a_call_with_a_schema_from_its_input() -> None:
+    tools = "[note, {graph: scout}, {workflow: other@2, timeout: 1h}, {function: greet}, {ask: boss}, {tool: ship, callback: 1d}]"
+    graph = compiled(tools)
+    calls = {call.tool: call for call in agent_of(graph).calls}
+    assert {name: call.kind for name, call in calls.items()} == {
+        "note": "agent",
+        "ship": "agent",
+        "scout": "subgraph",
+        "other": "workflow",
+        "greet": "workflow",
+        "boss": "human",
+    }
+    assert calls["scout"].workflow == "w.scout"
+    assert (calls["other"].workflow, calls["other"].timeout_ms) == ("other@2", 3_600_000)
+    assert calls["ship"].callback.timeout_ms == 86_400_000
+    arguments = agent_of(graph).turn.arguments
+    assert (arguments["tools"], arguments["workflows"]) == (["note", "ship"], {"other": "other@2"})
+    offers = arguments["offers"]
+    assert offers["scout"]["parameters"]["required"] == ["topic"]
+    assert (offers["greet"]["description"], offers["greet"]["parameters"]["required"]) == (
+        "Greets a guest.",
+        ["name"],
+    )
+    assert offers["boss"]["parameters"]["additionalProperties"] is False
+    assert children_of(graph) == ("other@2", "greet")
+    (note,) = notes_of(graph, REGISTRY.specs(), invocation_ms=60_000, unknown={"other@2": "gone"})
+    assert ("`lead`" in note, note.endswith("gone")) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("tools", "place", "says"),
+    [
+        ("[{graph: scot}]", "/0/graph", "did you mean `scout`?"),
+        ("[{function: gret}]", "/0/function", "greet"),
+        ("[{function: note}]", "/0/function", "no function"),
+        ("[{workflow: scout}]", "/0/workflow", "write `graph: scout`"),
+        ("[{workflow: w}]", "/0/workflow", "without end"),
+        ("[note, {ask: note}]", "/1", "two calls"),
+        ("[{ask: boss}, {graph: scout}, {workflow: boss}]", "/2", "two calls"),
+        ("[{agent: scout}]", "/0/agent", "write `graph: NAME`"),
+        ("[{human: boss}]", "/0/human", "did you mean `ask`?"),
+        ("[{question: boss}]", "/0/question", "did you mean `ask`?"),
+        ("[{graph: scout, to: {group: x}}]", "/0", "`to` goes with `ask`"),
+        ("[{ask: boss, callback: 1d}]", "/0", "`callback` goes with `tool`"),
+        ("[{graph: scout, ask: boss}]", "/0", "exactly one"),
+        ("[{ask: boss, options: [{id: a}], schema: {type: object}}]", "/0", "`options`"),
+        ("[{ask: boss, schema: {type: objct}}]", "/0/schema/type", "objct"),
+        ("[{ask: boss, to: {user: '${input.x}'}}]", "/0/to", "no expressions"),
+        ("[{tool: note, callback: 1d}]", "/0/callback", "takes no `Context`"),
+        ("[{tool: nte}]", "/0", "there is no tool `nte`"),
+        ("[note, 'nte']", "/1", "there is no tool `nte`"),
+        ("[note, note]", "", "twice"),
+        ("['note, ship']", "", "[note, ship]"),
+    ],
+)
+def test_a_mistake_is_told_at_its_place(tools: str, place: str, says: str) -> None:
+    with pytest.raises(InvalidDefinition) as caught:
+        compiled(tools)
+    found = {one.path: f"{one.message} {one.suggestion}" for one in caught.value.problems}
+    assert says in found[f"/nodes/lead/agent/tools{place}"], found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "says"),
+    [
+        ("Scout ${input.topic}", "Scout ${ctx.before.output}", "/nodes/lead/agent/tools/0", "ctx.before"),
+        ("Scout ${input.topic}", "Scout ${last_error.code}", "/nodes/lead/agent/tools/0", "last_error"),
+        ("tools: [note]", "tools: [{graph: scout}]", "/graphs/scout/nodes/find/agent/tools/0", "without end"),
+        ("    input: {type: object,", "    output_schema_: {type: object,", "/nodes/lead/agent/tools/0/graph", "no `input`"),
+        ("input: {type: object, required: [topic], properties: {topic: {type: string}}}", "input: {type: string}",
+         "/nodes/lead/agent/tools/0/graph", "no object"),
+        ("tools: [{graph: scout}]", "requires_approval: {scout: true}, tools: [{graph: scout}]",
+         "/nodes/lead/agent/requires_approval/scout", "is no tool"),
+    ],
+)  # fmt: skip
+def test_a_graph_that_an_agent_calls_has_its_input_alone(old: str, new: str, path: str, says: str) -> None:
+    document = DOCUMENT.replace("TOOLS", "[{graph: scout}]")
+    assert old in document
+    with pytest.raises(InvalidDefinition) as caught:
+        compile_document(document.replace(old, new, 1), REGISTRY.specs())
+    found = {one.path: f"{one.message} {one.suggestion}" for one in caught.value.problems}
+    assert says in found[path], found
