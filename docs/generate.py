@@ -123,7 +123,7 @@ STATUSES = {
     "cancelled": "a caller cancelled it and nothing runs",
     "suspended": "as waiting, and a question is open: of a node, or about a failed step",
     "paused": "an operator holds it back; it begins nothing until it is resumed",
-    "reflecting": "a tool's schema changed under a running saga",
+    "reflecting": "a deploy changed the schema of a tool, and a step does not fit it: it is parked until code is deployed that it fits",
     "rolled_back": "its effects are undone; `error` says why",
     "compensating": "it undoes its effects before it ends",
     "rollback_failed": "an effect could not be undone; `undo` names it, and another rollback tries it again",

@@ -23,6 +23,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import DEFAULT
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
+from baton.core.failures.codes import SCHEMA_CHANGED
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply, closed
 from baton.core.log.folding.forks import fork_to
@@ -45,6 +46,8 @@ DEED = ToolSpec(name="deed", version="1", effect="idempotent", parameters={}, re
 UNDO = ToolSpec(name="undo", version="1", effect="idempotent", parameters={}, result={})
 CODE = ToolSpec(name="code", version="1", effect="pure", parameters={}, result={}, calls=("work",))
 TOOLS = {tool.name: tool for tool in (TOOL, DEED, UNDO, CODE)}
+CHANGED = "changed"
+"""The node whose tool has another schema after a deploy."""
 DOCUMENTS = (
     "{name: slow, nodes: {c: {workflow: other, timeout: 1m, retry: {max_attempts: 2, base: 1s}}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
@@ -68,6 +71,7 @@ DOCUMENTS = (
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: coded, on_failure: rollback, nodes: {a: {function: code}}}",
+    "{name: changed, nodes: {changed: {tool: work}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
     (
@@ -477,3 +481,5 @@ def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
         yield interrupted
     yield replace(interrupted, output=ev.Value(v=_given(Slot.parse(slot).item)))
     yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))
+    if slot == CHANGED:
+        yield replace(interrupted, failure=ev.Failure(SCHEMA_CHANGED, "it takes another argument", slot))

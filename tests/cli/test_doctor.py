@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from baton.cli.text.render import unreadable_line
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
 
@@ -47,3 +48,15 @@ def test_a_replay_prints_the_first_difference(api: FakeApi, baton: Baton, says: 
     says(well.stdout)
     says(differs.stdout)
     assert json.loads(baton("replay", "s1", "--json").stdout) == same
+
+
+def test_what_cannot_be_read_of_a_log_is_named_with_the_saga_and_behind_its_entries(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
+    lost = {"first": 3, "last": 4, "why": "it is missing"}
+    entry = {"version": 2, "branch": 0, "at": "2026-11-22T10:00:03Z", "events": [{"kind": "gave_up"}]}
+    api.on("GET /sagas/s1/events", (200, {"entries": [entry], "next": None, "unreadable": [lost]}))
+    printed = baton("events", "s1")
+    assert printed.exit_code == 0
+    says(printed.stderr)
+    assert unreadable_line(lost) in printed.stderr

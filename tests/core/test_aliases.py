@@ -131,5 +131,5 @@ def test_an_alias_is_useless_once_the_tool_takes_the_name_or_lacks_the_parameter
     renamed = {**REFUND, "properties": {"order": {"type": "string"}}}
     itself = {**REFUND, "properties": {**REFUND["properties"], "orderid": {"type": "string"}}}  # type: ignore[dict-item]
     assert not useless_because(ALIAS, REFUND)
-    says([useless_because(ALIAS, parameters) for parameters in (renamed, itself, None)])
+    says([useless_because(ALIAS, parameters) for parameters in (renamed, itself)])
     assert names_for((ALIAS,), "refund", itself, {"orderid": "17"}) == {}

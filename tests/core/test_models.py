@@ -298,3 +298,11 @@ def test_a_large_request_may_use_ten_times_what_was_reckoned() -> None:
 def test_the_most_that_a_request_can_have_used_costs_the_most_that_it_can() -> None:
     price = Price(input=2_000_000, output=10_000_000, cached=1, written=2_500_000)
     assert usage_cost(most_used("m", 100, 10), price) == most_of(price, 100, 10)
+
+
+def test_a_turn_that_was_told_of_changed_tools_begins_with_that_message() -> None:
+    assert said.change_of_tools({}) == ""
+    text = said.change_of_tools({"refund": "`reason` is missing"})
+    assert "`refund`: `reason` is missing" in text
+    first, _ = said.turn([], {"text": "hello", "calls": [], "changed": text}, [], {})
+    assert first == {"role": "user", "content": text}

@@ -301,7 +301,6 @@ def test_a_wrong_query_is_refused_with_what_would_be_right(
     [
         {"status": "opne"},
         {"status": "pending"},
-        {"status": "reflecting"},
         {"status": ""},
         {"limit": "101"},
         {"workflow": "No Such"},

@@ -397,3 +397,13 @@ def test_a_defect_is_a_page_and_is_logged(
     seen = browser.get("/console")
     assert (seen.status, "planted" in seen.text, "ada of acme" in seen.text) == (500, False, True)
     assert "console defect" in caplog.text
+
+
+def test_the_pages_of_a_damaged_saga_show_what_can_be_read_and_name_the_rest(
+    browser: Browser, deployment: Deployment
+) -> None:
+    begin(browser.http.engine, ADA)
+    place = {"pk": {"S": str(ADA)}, "sk": {"S": "LOG#0000#0000000002"}}
+    deployment.dynamodb.put_item(TableName=deployment.table, Item={**place, "d": {"B": b"\x00"}})
+    for page in (SAGA, f"{SAGA}/log"):
+        assert "Versions 2 to 2" in browser.get(page).text

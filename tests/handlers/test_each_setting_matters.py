@@ -387,6 +387,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
             "retry_attempts": 99,
             "model_replanning": "off",
             "question_longest_ms": 5_000,
+            "alias_approval": "setting",
         }.items()
         if name in usual
     }

@@ -172,6 +172,10 @@ async def test_operators_approve_reject_and_drop(says: Says, caplog: pytest.LogC
     assert [(one["status"], one["mismatches"]) for one in await shop.listed()] == [("rejected", 0)]
     assert await shop.decide(*of, "drop") == []
     assert await shop.decide(*of, "drop") == [], "repeated"
+    (operation,) = await shop.decide("shop.getOrder", "orderid", "id", "reject")
+    (operation,) = await shop.decide("shop.getOrder", "orderid", "id", "approve")
+    assert operation["useless_because"] is None, "an operation of an API that was counted has an alias, too"
+    await shop.decide("shop.getOrder", "orderid", "id", "drop")
     (one,) = await shop.decide(*of, "approve")
     assert await shop.decide(*of, "approve") == [one], "repeated"
     refusals: list[Exception] = []

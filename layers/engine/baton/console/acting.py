@@ -119,7 +119,7 @@ ACTIONS: Final = (
         inputs=(Input("budget_usd", "Dollars that it may spend in all (may be left empty)"),),
         body=_resume,
         baton=lambda saga, body: ["resume", saga, *(["--budget", body["budget_usd"]] if body else [])],
-        fits=lambda view: view["status"] in ("parked", "paused"),
+        fits=lambda view: view["status"] in ("parked", "paused", "reflecting"),
     ),
     Action(
         name="pause",

@@ -42,7 +42,7 @@ class BulkOutcome:
 
 
 def _may_resume(row: Mapping[str, Any]) -> bool:
-    return row["status"] in ("parked", "paused")
+    return row["status"] in ("parked", "paused", "reflecting")
 
 
 def _may_pause(row: Mapping[str, Any]) -> bool:

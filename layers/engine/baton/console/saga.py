@@ -317,6 +317,7 @@ async def log(visit: Visit) -> Answer:
     newest = page["entries"][-1]["version"] if page["entries"] else after
     data = {
         "saga": saga,
+        "unreadable": page.get("unreadable", ()),
         "entries": [one for one in entries if one[0]["version"] > int(last)] if is_more else entries,
         "most": _MOST_SAID,
         "is_more": is_more,

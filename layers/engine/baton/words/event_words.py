@@ -216,6 +216,8 @@ def _turn_began(event: Event) -> EventSentence | None:
 
 def _answer(said: Mapping[str, Any]) -> str:
     """Return the model's answer as words: the calls that it requests, or its output."""
+    if said.get("changed"):
+        return f"is told that its tools have changed, and {_answer({**said, 'changed': ''})}"
     if not said.get("calls"):
         return f"answers {_short(said.get('data'))}"
     return f"asks for {', '.join(_call(one) for one in said['calls'])}"

@@ -267,7 +267,8 @@ def events(
     """Show the log of a saga. With --json: one entry per line."""
     if follow and limit:
         raise click.UsageError("--follow has no end for --limit to set: give one of them")
-    from baton.cli.text.render import EventLines
+    from baton.cli.text.render import EventLines, unreadable_line
+    from baton.words.text import plain
 
     lines = EventLines(terminal_width())
 
@@ -283,8 +284,11 @@ def events(
 
             await watching.follow_entries(api, saga, after or 0, every, print_entry)
             return
-        async for entry in api.events(saga, after, limit):
+        lost: list[dict[str, Any]] = []
+        async for entry in api.events(saga, after, limit, lost):
             print_entry(entry)
+        for one in lost:
+            click.echo(plain(unreadable_line(one)), err=True)
 
     try:
         shared.call(run)

@@ -164,7 +164,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _line("See what would be undone with", f"rollback {me} --dry-run")
         return
     yield from _answering(str(me), saga.get("questions") or ())
-    if status == "parked":
+    if status in ("parked", "reflecting"):
         yield _line("Let it try again with", f"resume {me}")
     if status == "paused":
         yield _line("Let it go on with", f"resume {me}")
@@ -218,6 +218,7 @@ COLOURS = {
     "cancelled": "yellow",
     "parked": "red",
     "paused": "yellow",
+    "reflecting": "red",
     "suspended": "yellow",
     "compensating": "yellow",
     "rolled_back": "yellow",
@@ -304,7 +305,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("on failure", plain("\n".join(filter(None, lines))))
     for row in _held(saga.get("parked") or {}, now):
         table.add_row(*row)
-    for name in ("reason", "error", "input", "large_input", "result", "large_result"):
+    for name in ("unreadable", "reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
@@ -689,3 +690,8 @@ def slot(place: Mapping[str, Any]) -> str:
     """Return a round of a node: `book`, or `book@2.0`."""
     rounds = ".".join(map(str, place["iteration"]))
     return str(place["node"]) + (f"@{rounds}" if rounds else "")
+
+
+def unreadable_line(lost: Mapping[str, Any]) -> str:
+    """Return which entries of a log cannot be read, and why."""
+    return f"versions {lost['first']} to {lost['last']} cannot be read: {lost['why']}"

@@ -55,6 +55,7 @@ class RunStep(Struct, frozen=True, gc=False):
     `generation`: incarnation of its slot, or of its subject. `within_ms`: the longest duration of the
     attempt, whatever its timeout; 0: the timeout alone. `reversible`: parts of the call may have to be kept.
     `key`: what makes calls the same, if the document says so.
+    `unfit`: the reason why the schema of the deployed tool does not fit.
     """
 
     slot: str
@@ -82,6 +83,7 @@ class RunStep(Struct, frozen=True, gc=False):
     within_ms: int = 0
     reversible: bool = False
     key: str = ""
+    unfit: str = ""
 
 
 When = Literal["first", "after"]

@@ -8,9 +8,11 @@ flight and not the nodes of the graph.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import names_of
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, matches_patterns
 from baton.core.graph.graph import Graph, Join, Loop, Node, graph_name
@@ -23,6 +25,12 @@ from baton.core.log.scopes import is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, unrescued
 from baton.core.nodes.base import Kinds
+from baton.core.on_demand import OnDemand
+
+if TYPE_CHECKING:
+    from baton.core.decide import schema_changes
+else:
+    schema_changes = OnDemand("baton.core.decide.schema_changes")
 
 PENDING, READY, SKIPPED, FAILS = "pending", "ready", "skipped", "fails"
 
@@ -109,6 +117,8 @@ class Program:
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)
         """The nodes with which the saga ends."""
         self.nodes = self.index.nodes
+        self.unfit: Mapping[str, str] = {}
+        """By node: the reason why the schema of its deployed tool does not fit."""
         self.arguments: dict[str, Template] = {
             node.name: compile_template(kinds[node.kind].template(node)) for node in graph.nodes
         }
@@ -342,6 +352,28 @@ class Program:
                 yield from names_of(choice.condition)
         if node.name in self.choices:
             yield self.choices[node.name]
+
+    def fitted(self, tools: Mapping[str, ToolSpec]) -> Program:
+        """Return the program with the nodes that the schemas of the deployed tools do not fit, which are
+        compared with those of the graph by their hashes.
+        """
+        works = [node.work for node in self.graph.nodes if node.work.schema_hash]
+        if not any(work.schema_hash != tools[work.tool].schema_hash for work in works if work.tool in tools):
+            return self
+        unfit = schema_changes.unfit_results(self.graph, self.paths(), tools, self.build)
+        if not unfit:
+            return self
+        program = copy(self)
+        program.unfit = unfit
+        return program
+
+    def paths(self) -> Iterator[tuple[str, Path]]:
+        """Yield each path in the document with the node that reads it; empty for the output of the saga."""
+        for node in self.graph.nodes:
+            for path in self._paths_at(node):
+                yield node.name, path
+        for path in (*self.output.paths, *(() if self.handler is None else self.handler.paths)):
+            yield "", path
 
     def ahead_of(self, slots: Collection[str], late: Collection[str] = ()) -> int:
         """Return every node that can still run when these slots hold the tokens in flight; nothing follows

@@ -100,6 +100,7 @@ _ENGINE: dict[str, Code] = {
     "too_many_calls": Code(PERMANENT, "The model asked for more calls than it may.", "Raise `calls` or `calls_in_a_turn`."),
     "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it: the saga goes on by itself."),
     "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the tool and deploy it: the saga goes on by itself. Where the step's `with` is wrong, correct the document."),
+    "schema_changed": Code(PERMANENT, "A deploy has changed the schema of the tool, and the step does not fit it.", "Deploy a tool that the step fits, or undo the deploy: the saga goes on by itself."),
     "result_invalid": Code(PERMANENT, "The tool's result does not match its type hint.", "Correct the tool, or the type hint of what it returns, and deploy it: the saga goes on by itself."),
     "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
     "key_incomplete": Code(PERMANENT, "A part of the idempotency key is missing.", "Give the step the parameter that the message names, or change the tool's `key`."),
@@ -222,11 +223,13 @@ def advice_for(code: str) -> FailureAdvice:
     )
 
 
+SCHEMA_CHANGED = "schema_changed"
 TOOL_DEFECT, INPUT_INVALID, OUTPUT_INVALID = "tool_defect", "input_invalid", "output_invalid"
 FUNCTION_DEFECT, FUNCTION_CHANGED, FUNCTION_BLOCKS = "function_defect", "function_changed", "function_blocks"
 
 DEFECTS: Mapping[str, str] = {
     INPUT_INVALID: "The arguments of a call do not fit the parameters of its tool.",
+    SCHEMA_CHANGED: "A deploy has changed the schema of a tool, and a step of an open saga does not fit it.",
     "result_invalid": "The result of a tool does not match its type hint.",
     OUTPUT_INVALID: "The result of a tool does not match the `output_schema` of its node.",
     "tool_missing": "The tool is not in the deployment.",

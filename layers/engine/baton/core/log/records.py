@@ -33,6 +33,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `segments`: the segments of its agent's transcript after this turn, if they change. `summary`: the tokens
     used for a summary with which the request begins; `no_summary`: the reason why it has none.
     `tokens`: the most that it may read and write, if its saga has a limit for them.
+    `offered`, `changed`: the hash of the tools of its turn, and what its model is told of their change.
     """
 
     id: str
@@ -43,6 +44,8 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     summary: tuple[int, ...] = ()
     no_summary: str = ""
     tokens: tuple[int, ...] = ()
+    offered: str = ""
+    changed: str = ""
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative
+from baton.core.failures.codes import SCHEMA_CHANGED
 from baton.core.failures.strategies.base import History
 from baton.core.graph.index import GraphIndex
 from baton.core.log import events as ev
@@ -481,7 +482,9 @@ def status_of(state: State, readiness: Readiness | None = None) -> str:
     if state.version == 0:
         return "pending"
     if state.parked is not None:
-        return "paused" if state.parked.is_pause else "parked"
+        if state.parked.is_pause:
+            return "paused"
+        return "reflecting" if state.stands_still and _does_not_fit(state) else "parked"
     if state.undo.work is not None:
         return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
     if state.is_stopping:
@@ -500,6 +503,11 @@ def status_of(state: State, readiness: Readiness | None = None) -> str:
     asks = any(failing.ask is not None for failing in state.failing.values())
     asks = asks or any(work.ask is not None for work in state.open.values())
     return "suspended" if asks else "waiting"
+
+
+def _does_not_fit(state: State) -> bool:
+    """Return true if a step waits for code whose schemas it fits."""
+    return any(one.ask is not None and one.failure.code == SCHEMA_CHANGED for one in state.failing.values())
 
 
 def _all_ask(state: State, slots: Collection[str]) -> bool:
@@ -534,6 +542,7 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
             "suspended",
             "paused",
             "parked",
+            "reflecting",
             "compensating",
             "completed",
             "failed",

@@ -57,10 +57,8 @@ class Alias(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(dict.fromkeys(one.partition(" ")[0] for one in self.seen))
 
 
-def useless_because(alias: Alias, parameters: Mapping[str, Any] | None) -> str:
+def useless_because(alias: Alias, parameters: Mapping[str, Any]) -> str:
     """Return the reason why an alias has no effect on a tool with these parameters; empty if it has."""
-    if parameters is None:
-        return f"there is no tool `{alias.tool}`"
     known = parameters.get("properties", {})
     if alias.given in known:
         return f"`{alias.tool}` has a parameter `{alias.given}`"

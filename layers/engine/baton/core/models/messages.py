@@ -256,6 +256,7 @@ def turn(
     if echo := answer.get(ECHO):
         said[ECHO] = echo
     return [
+        *tools_changed(answer.get(CHANGED, "")),
         said,
         *(
             {"role": "tool", "tool_call_id": id_, "content": _cut(message_text(result))}
@@ -267,6 +268,29 @@ def turn(
             else []
         ),
     ]
+
+
+OFFERED, CHANGED = "offered", "changed"
+"""Fields of a turn's answer: the hash of the tools that were offered, and what the model was told of a change
+of their schemas.
+"""
+_CHANGES = (
+    "Tools have changed since your last answer. Calls that you have made would be refused now: {calls}. What they have done "
+    "stands: do not repeat them for that. Read the tools as they are offered now, and adapt your plan to them."
+)
+
+
+def change_of_tools(refused: Mapping[str, str]) -> str:
+    """Return what a model is told of tools that would refuse calls which it has made, by name and reason;
+    empty if there are none.
+    """
+    calls = "; ".join(f"`{name}`: {why}" for name, why in refused.items())
+    return _CHANGES.format(calls=calls) if calls else ""
+
+
+def tools_changed(text: str) -> list[Message]:
+    """Return the message with what a model is told of changed tools."""
+    return [{"role": "user", "content": text}] if text else []
 
 
 def _arguments(call: Mapping[str, Any]) -> str:

@@ -141,7 +141,7 @@ class Engine:
             performer=performer,
             sandbox=sandbox,
             tools=tools,
-            catalog=Catalog(store.definitions, blobs, clock, limits=limits),
+            catalog=Catalog(store.definitions, blobs, clock, limits=limits, tools=tools),
             durations=DurationEstimator(limits.step_estimate_ms),
             limits=limits,
             notices=notices,

@@ -1,8 +1,5 @@
 """Run of one saga in one invocation: its attempts under way, its memory, the writer of its log, and
-performers of commands.
-
-Performers about children are in runtime/worker/children.py, and the loop is the runner's. How one attempt
-goes is in runtime/steps/steps.py.
+performers of commands. Children are in runtime/worker/children.py, an attempt in runtime/steps/steps.py.
 """
 
 from __future__ import annotations
@@ -54,6 +51,7 @@ from baton.runtime.people.notices import Notifier
 from baton.runtime.steps.steps import Steps
 
 if TYPE_CHECKING:
+    from baton.core.decide import schema_changes
     from baton.ports import UnitLog
     from baton.runtime.models import model_request
     from baton.runtime.money.ledger import Ledger
@@ -61,6 +59,7 @@ if TYPE_CHECKING:
     from baton.runtime.steps.journal import KnownUnits, UnitQueue
 else:
     model_request = OnDemand("baton.runtime.models.model_request")
+    schema_changes = OnDemand("baton.core.decide.schema_changes")
     journals = OnDemand("baton.runtime.steps.journal")
 
 NO_UNITS: Mapping[str, KnownUnits] = MappingProxyType({})
@@ -87,9 +86,8 @@ class InFlight:
     cancelled here, or ended by such a fault, whose costs the log may still lack. A tool may take its time to
     end, so that one stays there until its costs were given out as an outcome.
 
-    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because
-    the saga was told to stop (`abort`), because the log no longer waits for it (`cancel_unneeded`), or
-    because nothing here is carried on (`cancel_all`).
+    An attempt is cancelled at the end of its invocation (`cut_off`), after a fault (`rescue`), when the saga
+    stops (`abort`), or when the log no longer waits for it (`cancel_unneeded`, `cancel_all`).
     """
 
     def __init__(
@@ -607,7 +605,9 @@ class StepStarter:
         known = NO_UNITS
         if state.journals:
             known = await journals.read_known(run.history, self._p.blobs, self._p.call, command.steps)
-        if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent), known):
+        steps, unfit = command.steps, run.program.unfit
+        steps = schema_changes.with_unfit(steps, unfit) if unfit else steps
+        if run.attempts.start(state, steps, self._p.traceparent(state.origin.traceparent), known):
             run.wants_more = True
         for step in command.steps:
             run.began[step.slot] = state.version

@@ -53,6 +53,14 @@ def key_of_other(key: str, tool: str, *parts: str | int) -> str:
     return hashlib.sha256(msgspec.json.encode([key, tool, *parts])).hexdigest()[:32]
 
 
+def is_made_anew(step: RunStep) -> bool:
+    """Return true if a call before the tool, or the way of calling it, makes its arguments."""
+    way = step.way
+    if way is not None and way.chunk:
+        return False  # of a part: in its place, the step would end with that one and lose the others
+    return bool(step.hooks) or (way is not None and bool(way.first or way.shorten))
+
+
 async def carry_out(
     performer: Performer,
     specs: Specs,

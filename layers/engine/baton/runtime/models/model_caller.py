@@ -44,7 +44,7 @@ from baton.runtime.models.model_request import (
     check_whole,
     has_strange_names,
 )
-from baton.runtime.models.transcript import Transcript
+from baton.runtime.models.transcript import Transcript, refused_calls
 from baton.runtime.money.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -142,6 +142,10 @@ class ModelCaller:
         given = as_priced(given, named)
         tools = await self._offered(context)
         talk, share = await transcript.read(work, tools.names), int(changed.get(SHARE, 0))
+        note = ""
+        if told.offered and told.offered != tools.hash:
+            note = said.change_of_tools(refused_calls(talk.before, tools.tools))
+            talk.heard.extend(said.tools_changed(note))
         summary = Summary(asking, self._context.clock, told.written, given["model"], changed.get(SUMMARISE))
         if share:
             talk = await transcript.cut(work, talk, share, summary.of)
@@ -152,8 +156,10 @@ class ModelCaller:
         answer = await asking.answer(given, messages, tools, counted, known=talk.known)
         segments = None if talk.segments is None else tuple(talk.segments)
         if isinstance(answer, Response):  # what the request begins with is part of what was handed over
-            return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
-        return await self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
+            handed = replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
+            return replace(handed, offered=tools.hash, changed=note)
+        turned = await self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
+        return {**turned, **_told(tools.hash, note)}
 
     async def _collected(
         self,
@@ -175,9 +181,10 @@ class ModelCaller:
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
         tools = await self._offered(context) if answer.calls else NO_TOOLS
-        return await self._turned(
+        turned = await self._turned(
             answer, tools, made, response.segments, response.summary, response.no_summary
         )
+        return {**turned, **_told(response.offered, response.changed)}
 
     async def _offered(self, context: StepContext) -> Offered:
         """Return the tools of the turn. Raises `StepFailure`."""
@@ -254,3 +261,8 @@ class ModelCaller:
             return self._step.correction
         # That of a turn before this one: all its calls have failed, and their failures are in the state.
         return "; ".join(one.v["error"]["message"] for one in agent.tail[-1].results[:MOST_TOLD])
+
+
+def _told(offered: str, changed: str) -> dict[str, str]:
+    """Return the part of a turn's answer about the tools that were offered."""
+    return ({said.OFFERED: offered} if offered else {}) | ({said.CHANGED: changed} if changed else {})

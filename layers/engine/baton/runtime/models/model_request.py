@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections import defaultdict
@@ -131,7 +132,7 @@ Offers = Mapping[str, Mapping[str, Any]]
 class Offered(msgspec.Struct, frozen=True):
     """Tools of an agent as a model sees them.
 
-    `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
+    `hash`: of the whole offer; empty if it has no tools. `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
     JSON; `json` is the whole offer; `operations` are those of APIs that may be called, by the tools of
     `listing`.
     """
@@ -142,6 +143,7 @@ class Offered(msgspec.Struct, frozen=True):
     json: msgspec.Raw = msgspec.Raw(b"[]")
     operations: Operations = {}
     listing: frozenset[str] = frozenset()
+    hash: str = ""
 
 
 class ModelMemory:
@@ -172,8 +174,10 @@ class ModelMemory:
                 for tool, one in zip(names, offers, strict=True)
             }
             listing = frozenset(tool for tool in listed if keeps_list(self._specs[tool]))
-            encoded = msgspec.Raw(msgspec.json.encode(offers))
-            known = self._offered[key] = Offered(names, offers, called, encoded, operations, listing)
+            encoded = msgspec.json.encode(offers)
+            digest = hashlib.sha256(encoded).hexdigest()[:12] if names else ""
+            offer = names, offers, called, msgspec.Raw(encoded), operations, listing, digest
+            known = self._offered[key] = Offered(*offer)
         return known
 
     def _offer(self, tool: str, name: str, operations: Operations) -> ToolOffer:

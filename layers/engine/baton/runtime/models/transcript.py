@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.conditions.schema import violations
 from baton.core.log.records import Segment, Value
 from baton.core.log.scopes import Agent, Turn, agent_call_item
 from baton.core.log.state import Origin
@@ -45,7 +46,7 @@ class TranscriptCache(msgspec.Struct):
 
     What the agent was `given`, and its value; the instructions and the prompt with the opening that they
     make; the segments, by reference; and by number the messages of the turns that are in its state,
-    with the names of the tools in them.
+    with the names of the tools in them. `offered`: the hash of the tools of the last turn.
     """
 
     given: Value | None = None
@@ -55,6 +56,7 @@ class TranscriptCache(msgspec.Struct):
     segments: dict[str, tuple[_Said, int]] = {}
     names: Mapping[str, str] = {}
     turns: dict[int, tuple[Turn, list[Message], int]] = {}
+    offered: str = ""
 
 
 class Talk(msgspec.Struct, frozen=True):
@@ -221,6 +223,7 @@ class Transcript:
             answer, *results = await asyncio.gather(*map(self.content, values))
         else:
             answer, *results = (value.v for value in values)
+        self._told.offered = answer.get(said.OFFERED, "")
         heard = await self._heard(turn.heard)
         ids = [agent_call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
@@ -246,6 +249,21 @@ class Transcript:
 
     async def _blob(self, ref: str) -> bytes:
         return await self._context.call(self._context.blobs.get, self._origin.tenant, ref)
+
+
+def refused_calls(messages: Sequence[Message], tools: Mapping[str, tuple[str, bytes]]) -> dict[str, str]:
+    """Return, by the name of a tool, the reason why it would refuse a call that it has taken before.
+    `tools`: each with the schema of its parameters, by the names in the messages.
+    """
+    refused: dict[str, str] = {}
+    results = (one for one in messages if one["role"] == "tool")
+    failed = {one["tool_call_id"] for one in results if one["content"].startswith('{"error":')}
+    for call in chain.from_iterable(one.get("tool_calls") or () for one in messages):
+        name = call["function"]["name"]
+        if name in tools and call["id"] not in failed:
+            problems = violations(tools[name][1], said.parse_answer(call["function"]["arguments"]))
+            refused |= {name: problems[0].message} if problems else {}
+    return refused
 
 
 def _unsendable(why: str) -> StepFailure:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -65,7 +65,7 @@ class AliasService:
     async def decide(self, tool: str, given: str, parameter: str, decision: str) -> ParameterAliases:
         """Approve, reject or drop an alias, and return all. A repeated request has no effect.
 
-        One that was never counted can be approved, too. A rejected one is not counted or proposed any more;
+        One of a tool that was never counted can be approved, too. A rejected one is not counted or proposed any more;
         a dropped one is forgotten, with its mismatches. Raises `NotFound`, `UserError`, `NotAllowedNow`.
         """
         wanted = Alias(tool=tool, given=given, parameter=parameter, by=self._by, at=self._clock.now())
@@ -74,6 +74,9 @@ class AliasService:
 
         def decided(aliases: Sequence[Alias]) -> Sequence[Alias]:
             old = next((one for one in aliases if one.key == wanted.key), None)
+            if old is None and wanted.tool not in self._tools and decision == APPROVE:
+                hint = nearest(wanted.tool, self._tools)
+                raise NotFound(with_hint(f"there is no tool `{wanted.tool}`", hint))
             others = tuple(one for one in aliases if one is not old)
             if decision == DROP:
                 return aliases if old is None else others
@@ -109,15 +112,15 @@ class AliasService:
 
     def _check(self, wanted: Alias) -> None:
         """Refuse an alias that would do nothing."""
-        if wanted.tool not in self._tools:
-            hint = nearest(wanted.tool, self._tools)
-            raise NotFound(with_hint(f"there is no tool `{wanted.tool}`", hint))
-        if why := useless_because(wanted, self._parameters(wanted.tool)):
+        if why := self._useless_because(wanted):
             raise UserError(f"{why}: an alias of `{wanted.given}` would do nothing")
 
-    def _parameters(self, tool: str) -> Mapping[str, Any] | None:
-        spec = self._tools.get(tool)
-        return None if spec is None else spec.parameters
+    def _useless_because(self, alias: Alias) -> str:
+        """Return the reason why an alias has no effect; empty for an operation of an API, which is not known
+        here.
+        """
+        spec = self._tools.get(alias.tool)
+        return "" if spec is None else useless_because(alias, spec.parameters)
 
     def _page(self, aliases: Sequence[Alias]) -> ParameterAliases:
         return ParameterAliases(aliases=[self._view(one) for one in sorted(aliases, key=lambda one: one.key)])
@@ -133,5 +136,5 @@ class AliasService:
             sagas=list(alias.sagas),
             by=alias.by or None,
             at=iso(alias.at),
-            useless_because=(is_applied and useless_because(alias, self._parameters(alias.tool))) or None,
+            useless_because=(is_applied and self._useless_because(alias)) or None,
         )

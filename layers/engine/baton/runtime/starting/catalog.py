@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
+from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import nearest, with_hint
 from baton.core.graph.graph import (
     Graph,
@@ -81,8 +82,9 @@ class Catalog:
         *,
         limits: Limits | None = None,
         functions: WorkflowFunctions | None = None,
+        tools: Mapping[str, ToolSpec] | None = None,
     ) -> None:
-        self._functions = functions
+        self._functions, self._tools = functions, tools
         self._definitions = definitions
         self._blobs = blobs
         self._clock = clock
@@ -93,7 +95,7 @@ class Catalog:
 
     def through(self, call: StoreRetrier, functions: WorkflowFunctions | None = None) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
-        return Catalog(*known, limits=self._limits, functions=functions)
+        return Catalog(*known, limits=self._limits, functions=functions, tools=self._tools)
 
     @property
     def _io(self) -> StoreRetrier:
@@ -292,6 +294,8 @@ class Catalog:
             program = self._programs[key] = program_of(data, self._limits, inner)
             if self._functions is not None and any(node.function for node in program.graph.nodes):
                 program = self._programs[key] = _completed(program, self._functions, self._limits.pins)
+            if self._tools is not None:
+                program = self._programs[key] = program.fitted(self._tools)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program

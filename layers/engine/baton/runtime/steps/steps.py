@@ -21,7 +21,7 @@ from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, param
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
-from baton.core.failures.codes import is_on_purpose
+from baton.core.failures.codes import INPUT_INVALID, SCHEMA_CHANGED, is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
 from baton.core.graph.graph import FUNCTION
 from baton.core.limits import DAY_MS
@@ -42,6 +42,7 @@ from baton.runtime.invocation.attempt import (
     Values,
     carry_out,
     failure_before_look,
+    is_made_anew,
     kept_fields,
     prepare_attempt,
     stopped_outcome,
@@ -59,6 +60,7 @@ from baton.runtime.money.ledger import Ledger
 from baton.runtime.steps.effects import EffectClaims, UndecidedClaim
 
 if TYPE_CHECKING:
+    from baton.core.decide import schema_changes
     from baton.core.failures import breakers
     from baton.ports.models import Models
     from baton.runtime.models import model_caller, model_request
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from baton.runtime.people import links
     from baton.runtime.steps.breaking import Breaking
 else:
+    schema_changes = OnDemand("baton.core.decide.schema_changes")
     breakers = OnDemand("baton.core.failures.breakers")
     model_caller = OnDemand("baton.runtime.models.model_caller")
     model_request = OnDemand("baton.runtime.models.model_request")
@@ -259,15 +262,7 @@ def check_approval(step: RunStep, specs: Specs, tool: str, arguments: Mapping[st
         own=next((one.approval for one in declared if one.approval), None),
     )
     if request is not None and request.digest not in step.approved:
-        raise Unapproved(replace(request, is_changed=tool == called and _is_made_anew(step)))
-
-
-def _is_made_anew(step: RunStep) -> bool:
-    """Return true if a call before the tool, or the way of calling it, makes its arguments."""
-    way = step.way
-    if way is not None and way.chunk:
-        return False  # of a part: in its place, the step would end with that one and lose the others
-    return bool(step.hooks) or (way is not None and bool(way.first or way.shorten))
+        raise Unapproved(replace(request, is_changed=tool == called and is_made_anew(step)))
 
 
 T = TypeVar("T")
@@ -524,6 +519,8 @@ class Steps:
         """Return the output or the failure, the requested pause, and the tool's rows."""
         node = one.step.node.name
         try:
+            if one.step.unfit:
+                raise StepFailure(SCHEMA_CHANGED, one.step.unfit, happened=False)
             context = self._context(one, self._clock.now())
             output, rows = await self._perform(one, context)
         except TimeoutError:
@@ -531,6 +528,9 @@ class Steps:
             failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
+            is_refused = error.code == INPUT_INVALID and not error.kind
+            if is_refused and (why := schema_changes.reason_of(one.step, one.spec, self._limits.build)):
+                error = StepFailure(SCHEMA_CHANGED, f"{error.message}. {why}", happened=False)
             is_told = bool(one.step.place.scope) or one.step.reversible
             is_once = one.spec is not None and one.spec.effect == ONCE
             acted = error.happened is True or (error.happened is None and one.has_units)
