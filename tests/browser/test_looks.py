@@ -36,8 +36,9 @@ async only => (await axe.run(document, {
 
 ALL = {page.path for page in PAGES if page.method == "GET"} - {"sagas/{saga}/log.json"}
 # These are as others are: the same template.
-ALIKE = {f"sagas/{{saga}}/{deed}" for deed in ("resume", "rollback", "fork")} | {
+ALIKE = {f"sagas/{{saga}}/{deed}" for deed in ("resume", "pause", "wake", "rollback", "fork")} | {
     "bulk/resume",
+    "bulk/pause",
     "workflows/{name}/{version}",
     "workflows/{name}/{version}/start",
 }
