@@ -13,7 +13,9 @@ from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
+from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.received import CALLBACK
+from baton.core.log.records import PAUSES
 from baton.core.log.state import ANSWER, State
 from baton.core.recovery import (
     Damage,
@@ -23,10 +25,11 @@ from baton.core.recovery import (
     PutGraph,
     ReadLog,
     Recover,
+    decided_again,
     diagnose,
     repair,
 )
-from tests.core.build import Saga, done, entry, program, task, wait
+from tests.core.build import Saga, done, entry, program, replay, task, wait
 
 LIMITS = Limits()
 HOUR = 3_600_000
@@ -177,6 +180,18 @@ def test_what_lies_behind_the_damage_is_named_and_what_must_hold_is_kept() -> No
     assert event.cancel == cancel
 
 
+def test_a_pause_behind_the_damage_holds_unless_it_is_over() -> None:
+    first, second = (ev.Parked(code=code, message="", at=NOW) for code in sorted(PAUSES)[:2])
+    over = ev.Resumed(by="ann", at=NOW, code=second.code)
+    _, recover = the_recovery(first, second, over)
+    assert recover.recovery.pauses == (first,)
+    fork = ev.Forked(cut=3, branch=1, by="ann", at=NOW)
+    written = entry(6, recover.recovery, fork)
+    after = fork_to(SAGA.state, SAGA.state, written, fork)
+    assert after.parked is not None
+    assert after.parked.code == first.code
+
+
 def test_an_end_behind_the_damage_stays_and_only_a_person_repairs_such_a_saga() -> None:
     read = ReadLog(state=SAGA.state, damage=damage(entry(5, END)))
     findings = diagnose(DONE, read, PROGRAM, NOW, LIMITS)
@@ -228,3 +243,28 @@ def test_a_log_is_left_only_while_no_worker_holds_it_and_uncertain_damage_only_i
     held = AHead(owner="w", until=NOW + 60_000)
     assert the_recovery(ev.GaveUp(), head=held) == ()
     assert the_recovery(ev.GaveUp(), is_certain=False) == ()
+
+
+# ---- deciding again
+
+
+def test_what_a_worker_has_decided_is_decided_again_from_the_same_state() -> None:
+    before = replay(SAGA.entries[:1])
+    both = decided_again(PROGRAM, before, SAGA.entries[1])
+    assert both is not None
+    assert both[0] == both[1]
+    assert len(both[0]) == len(SAGA.entries[1].events)
+
+
+def test_what_the_log_alone_does_not_decide_is_not_compared() -> None:
+    before, decided = replay(SAGA.entries[:1]), SAGA.entries[1]
+    (succeeded,) = (one for one in decided.events if isinstance(one, ev.StepSucceeded))
+    by_a_caller, handed = SAGA.entries[2], replace(decided, events=(replace(succeeded, callback="c"),))
+    large = replace(decided, events=(replace(succeeded, output=ev.Value(ref="cas://sha256/00", size=9)),))
+    for one in (by_a_caller, handed, replace(decided, events=(*decided.events, ev.GaveUp()))):
+        assert decided_again(PROGRAM, before, one) is None
+    assert decided_again(program(task("a"), output="${ctx.a.output.x}"), before, large) is None
+
+
+def test_a_damaged_head_is_left_to_a_person() -> None:
+    assert recovery.damaged_head("no lane").commands == ()

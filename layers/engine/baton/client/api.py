@@ -237,15 +237,9 @@ class SagaCalls(Calls):
         return answer.document and self._shaped(answer.document, "status"), answer.etag
 
     async def events(
-        self,
-        saga: str,
-        after: int | None = None,
-        limit: int | None = None,
-        lost: list[dict[str, Any]] | None = None,
+        self, saga: str, after: int | None = None, limit: int | None = None, lost: list[Any] | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield the entries of a saga in order, at most `limit`, page by page.
-        Those that cannot be read are added to `lost`.
-        """
+        """Yield the entries of a saga in order, at most `limit`. `lost` gets those that cannot be read."""
         left = limit
         while left is None or left > 0:
             query = {"limit": str(min(EVENTS, left or EVENTS))}
@@ -254,8 +248,7 @@ class SagaCalls(Calls):
             page = await self._get_of(saga, "events", query=query, has="entries")
             for entry in page["entries"]:
                 yield entry
-            if lost is not None:
-                lost += page.get("unreadable", ())
+            (lost if lost is not None else []).extend(page.get("unreadable", ()))
             if left is not None:
                 left -= len(page["entries"])
             after = page.get("next")

@@ -322,7 +322,7 @@ def _recovery(state: State, damage: Damage, cut: int) -> ev.WorkflowRecovered:
     children, shown = dict[str, Child](), dict[str, Shown]()
     cancel: ev.CancelRequested | None = None
     ended: ev.SagaEnded | None = None
-    spent = 0
+    spent, pauses = 0, dict[str, ev.Parked]()
     for event in events:
         if isinstance(event, ev.Opening) and (child := event.work().orphan) is not None:
             children[child.saga] = replace(child, input=ev.Value(), passed={})
@@ -333,6 +333,10 @@ def _recovery(state: State, damage: Damage, cut: int) -> ev.WorkflowRecovered:
             shown = {key: row for key, row in {**shown, **event.shown}.items() if key not in event.withdrawn}
         elif isinstance(event, ev.CancelRequested):
             cancel = event if cancel is None else cancel.with_another(event)
+        elif isinstance(event, ev.Parked) and event.is_pause:
+            pauses[event.code] = event
+        elif isinstance(event, ev.Resumed):
+            pauses.pop(event.code, None)
         elif isinstance(event, ev.Attempted):
             spent += event.cost
         ended = event if isinstance(event, ev.SagaEnded) else None if isinstance(event, ev.Forked) else ended
@@ -347,6 +351,7 @@ def _recovery(state: State, damage: Damage, cut: int) -> ev.WorkflowRecovered:
         shown=shown,
         spent=spent,
         cancel=cancel,
+        pauses=tuple(pauses.values()),
         ended=ended,
     )
 

@@ -604,9 +604,23 @@ def _recovered(event: Event) -> EventSentence:
         parts.append(f"to be sent again: {', '.join(signals)}")
     if event.get("cancel"):
         parts.append("the cancellation behind it holds")
+    if event.get("pauses"):
+        parts.append("it stays paused")
     if ended := event.get("ended"):
         parts.append(f"it stays {ended.get('status')}")
-    known = ("first", "last", "reason", "steps", "signals", "children", "shown", "spent", "cancel", "ended")
+    known = (
+        "first",
+        "last",
+        "reason",
+        "steps",
+        "signals",
+        "children",
+        "shown",
+        "spent",
+        "cancel",
+        "pauses",
+        "ended",
+    )
     return "; ".join(parts), frozenset(known)
 
 

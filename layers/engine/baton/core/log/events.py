@@ -407,8 +407,8 @@ class WorkflowRecovered(Root, frozen=True, tag="workflow_recovered", omit_defaul
     What could be read of the entries after `cut` is named. `steps`: steps that had succeeded; their effects
     stay done by their keys. `signals`: answers, callbacks and other signals, which must be sent again.
     `children`: child sagas that were opened, which are asked to stop. `shown`: questions in the inbox.
-    `spent`: micro-dollars. `cancel`: a caller's request, which holds. `ended`: the end of the saga, which
-    stays ended.
+    `spent`: micro-dollars. `cancel` and `pauses`: requests of callers, which hold. `ended`: the end of the
+    saga, which stays ended.
     """
 
     reason: str
@@ -420,6 +420,7 @@ class WorkflowRecovered(Root, frozen=True, tag="workflow_recovered", omit_defaul
     shown: dict[str, Shown] = {}  # noqa: RUF012
     spent: int = 0
     cancel: CancelRequested | None = None
+    pauses: tuple[Parked, ...] = ()
     ended: SagaEnded | None = None
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import asked_anew, resolve_incidents
 from baton.core.log.folding.received import cancelling_signal, completions_of
-from baton.core.log.folding.whole_folds import fold_cancelled, with_time
+from baton.core.log.folding.whole_folds import fold_cancelled, fold_parked, with_time
 from baton.core.log.folding.workflow_limits import cut_back
 from baton.core.log.state import FORK_KEY, Lineage, Segment, State, clear_open_work
 from baton.core.log.undos import Undoable
@@ -133,6 +133,8 @@ def _recovered(at_cut: State, entry: ev.Entry, recovery: ev.WorkflowRecovered, f
         return replace(state, **clear_open_work(state), **ended)
     if recovery.cancel is not None:
         state = fold_cancelled(state, recovery.cancel)
+    for pause in recovery.pauses:
+        state = fold_parked(state, pause)
     return asked_anew(state, fork.at)
 
 
