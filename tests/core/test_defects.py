@@ -11,7 +11,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.codes import DEFECTS, is_on_purpose
+from baton.core.failures.codes import DEFECTS, SCHEMA_CHANGED, is_on_purpose
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
@@ -58,7 +58,8 @@ def test_a_defect_opens_an_incident_and_parks_the_saga_which_undoes_nothing(code
     saga = saga_of()
     decision = saga.go(defect(code=code))
     assert saga.kinds == ["attempt_failed", "strategy_chosen", "notice_due", "parked"]
-    assert (status_of(saga.state), is_paid(saga), ready(decision)) == ("parked", True, [])
+    status = "reflecting" if code == SCHEMA_CHANGED else "parked"
+    assert (status_of(saga.state), is_paid(saga), ready(decision)) == (status, True, [])
     (notice,) = notices_of(decision)
     assert (notice.to, notice.incident, notice.severity, notice.code) == ("on_call", True, "high", code)
     assert saga.state.parked == ev.Parked(

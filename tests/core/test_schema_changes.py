@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.decision import RunStep
 from baton.core.decide.program import Program
-from baton.core.decide.schema_changes import reason_of, with_unfit
+from baton.core.decide.schema_changes import reason_of, unfit_results, with_unfit
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.slots import Slot
@@ -38,7 +38,12 @@ A = "a: {tool: look}"
 def unfit(nodes: str, more: str = "", now: ToolSpec = NEXT) -> dict[str, str]:
     document = f"name: w\nnodes: {{{nodes}}}\n{more}"
     program = Program(compile_document(document, {"look": LOOK, "work": OTHER}), KINDS, build="b2")
-    return dict(program.fitted({"look": now, "work": OTHER}).unfit)
+    tools = {"look": now, "work": OTHER}
+    found = unfit_results(program.graph, program.paths(), tools, program.build)
+    assert program.has_other_schemas(tools) or not found
+    assert program.with_unfit(found).unfit is found
+    assert program.unfit == {}
+    return found
 
 
 @pytest.mark.parametrize(

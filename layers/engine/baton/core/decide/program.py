@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from baton.core.conditions import names_of
 from baton.core.effects.toolspec import ToolSpec
@@ -25,12 +25,6 @@ from baton.core.log.scopes import is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, unrescued
 from baton.core.nodes.base import Kinds
-from baton.core.on_demand import OnDemand
-
-if TYPE_CHECKING:
-    from baton.core.decide import schema_changes
-else:
-    schema_changes = OnDemand("baton.core.decide.schema_changes")
 
 PENDING, READY, SKIPPED, FAILS = "pending", "ready", "skipped", "fails"
 
@@ -353,16 +347,13 @@ class Program:
         if node.name in self.choices:
             yield self.choices[node.name]
 
-    def fitted(self, tools: Mapping[str, ToolSpec]) -> Program:
-        """Return the program with the nodes that the schemas of the deployed tools do not fit, which are
-        compared with those of the graph by their hashes.
-        """
+    def has_other_schemas(self, tools: Mapping[str, ToolSpec]) -> bool:
+        """Return true if a deployed tool has other schemas than the graph, by their hashes."""
         works = [node.work for node in self.graph.nodes if node.work.schema_hash]
-        if not any(work.schema_hash != tools[work.tool].schema_hash for work in works if work.tool in tools):
-            return self
-        unfit = schema_changes.unfit_results(self.graph, self.paths(), tools, self.build)
-        if not unfit:
-            return self
+        return any(work.schema_hash != tools[work.tool].schema_hash for work in works if work.tool in tools)
+
+    def with_unfit(self, unfit: Mapping[str, str]) -> Program:
+        """Return the program with the nodes that do not fit the schemas of the deployed tools."""
         program = copy(self)
         program.unfit = unfit
         return program

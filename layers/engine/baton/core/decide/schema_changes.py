@@ -38,7 +38,7 @@ def unfit_results(graph: Graph, reads: Reads, tools: Mapping[str, ToolSpec], bui
 
 
 def with_unfit(steps: tuple[RunStep, ...], unfit: Mapping[str, str]) -> tuple[RunStep, ...]:
-    """Return the steps with the reason why one must not begin: the first call of its own tool for its node."""
+    """Return the steps with the reason why one must not begin: the first call of its node's own tool."""
     return tuple(
         replace(step, unfit=unfit[step.node.name])
         if step.node.name in unfit and _is_own(step) and not step.look and step.way is None

@@ -275,8 +275,9 @@ OFFERED, CHANGED = "offered", "changed"
 of their schemas.
 """
 _CHANGES = (
-    "Tools have changed since your last answer. Calls that you have made would be refused now: {calls}. What they have done "
-    "stands: do not repeat them for that. Read the tools as they are offered now, and adapt your plan to them."
+    "Tools have changed since your last answer. Calls that you have made would be refused now: {calls}. "
+    "What they have done stands: do not repeat them for that. Read the tools as they are offered now, and "
+    "adapt your plan to them."
 )
 
 

@@ -132,7 +132,8 @@ Offers = Mapping[str, Mapping[str, Any]]
 class Offered(msgspec.Struct, frozen=True):
     """Tools of an agent as a model sees them.
 
-    `hash`: of the whole offer; empty if it has no tools. `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
+    `hash`: of the whole offer; empty if it has no tools.
+    `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
     JSON; `json` is the whole offer; `operations` are those of APIs that may be called, by the tools of
     `listing`.
     """

@@ -65,8 +65,9 @@ class AliasService:
     async def decide(self, tool: str, given: str, parameter: str, decision: str) -> ParameterAliases:
         """Approve, reject or drop an alias, and return all. A repeated request has no effect.
 
-        One of a tool that was never counted can be approved, too. A rejected one is not counted or proposed any more;
-        a dropped one is forgotten, with its mismatches. Raises `NotFound`, `UserError`, `NotAllowedNow`.
+        One of a tool that was never counted can be approved, too. A rejected one is not counted or proposed
+        any more; a dropped one is forgotten, with its mismatches.
+        Raises `NotFound`, `UserError`, `NotAllowedNow`.
         """
         wanted = Alias(tool=tool, given=given, parameter=parameter, by=self._by, at=self._clock.now())
         if decision == APPROVE:

@@ -35,8 +35,10 @@ from baton.ports.records import Heard
 from baton.runtime.invocation.context import StoreRetrier
 
 if TYPE_CHECKING:
+    from baton.core.decide import schema_changes
     from baton.runtime.starting import start
 else:
+    schema_changes = OnDemand("baton.core.decide.schema_changes")
     start = OnDemand("baton.runtime.starting.start")
 
 PROGRAMS_KEPT = 64
@@ -294,8 +296,9 @@ class Catalog:
             program = self._programs[key] = program_of(data, self._limits, inner)
             if self._functions is not None and any(node.function for node in program.graph.nodes):
                 program = self._programs[key] = _completed(program, self._functions, self._limits.pins)
-            if self._tools is not None:
-                program = self._programs[key] = program.fitted(self._tools)
+            if (tools := self._tools) is not None and program.has_other_schemas(tools):
+                unfit = schema_changes.unfit_results(program.graph, program.paths(), tools, program.build)
+                program = self._programs[key] = program.with_unfit(unfit)
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
