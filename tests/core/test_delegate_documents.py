@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from baton import Context, WorkflowContext, tool, workflow
+from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.graph.graph import Graph
+from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition
 from baton.tools.define import Registry
+from baton.tools.standard.openapi import Listed
 
 REGISTRY = Registry()
 
@@ -99,6 +102,7 @@ def test_each_entry_becomes_a_call_with_a_schema_from_its_input() -> None:
         ("[{ask: boss, callback: 1d}]", "/0", "`callback` goes with `tool`"),
         ("[{graph: scout, ask: boss}]", "/0", "exactly one"),
         ("[{ask: boss, options: [{id: a}], schema: {type: object}}]", "/0", "`options`"),
+        ("[{ask: boss, options: [{id: a}], to: starter}, {graph: scot}]", "/1/graph", "scout"),
         ("[{ask: boss, schema: {type: objct}}]", "/0/schema/type", "objct"),
         ("[{ask: boss, to: {user: '${input.x}'}}]", "/0/to", "no expressions"),
         ("[{tool: note, callback: 1d}]", "/0/callback", "takes no `Context`"),
@@ -135,3 +139,38 @@ def test_a_graph_that_an_agent_calls_has_its_input_alone(old: str, new: str, pat
         compile_document(document.replace(old, new, 1), REGISTRY.specs())
     found = {one.path: f"{one.message} {one.suggestion}" for one in caught.value.problems}
     assert says in found[path], found
+
+
+@tool("std.openapi", registry=REGISTRY)
+async def openapi(api: str, operation: str, operations: Listed = None) -> str:
+    return operation
+
+
+@tool("sign", registry=REGISTRY, requires_approval=True)
+def sign() -> int:
+    return 1
+
+
+APPROVALS = "[note, sign, std.openapi], operations: {shop: [get, refund]}, requires_approval: "
+
+
+def test_operations_are_calls_of_their_own_and_approvals_are_by_the_name_of_the_call() -> None:
+    graph = compiled(
+        APPROVALS + "{'shop:refund': {to: {group: bosses}, title: 'Of ${input.user}?'}, note: true}"
+    )
+    parts = agent_of(graph)
+    assert [*parts.operations] == ["shop:get", "shop:refund"]
+    assert parts.operations["shop:get"].approval is None
+    assert parts.operations["shop:refund"].arguments == {
+        "api": "shop", "operation": "refund", "operations": {"shop": ["refund"]}
+    }  # fmt: skip
+    assert parts.approvals == {"shop:refund": {"title": "Of ${input.user}?", "to": {"group": "bosses"}}}
+    assert sorted(Program(graph, KINDS).approvals) == ["lead"]
+
+
+@pytest.mark.parametrize("approvals", ["{shop:gt: true}", "{'std.openapi': true}", "{sign: false}"])
+def test_an_approval_of_no_call_or_looser_than_the_tool_is_refused(approvals: str) -> None:
+    with pytest.raises(InvalidDefinition) as caught:
+        compiled(APPROVALS + approvals)
+    (problem,) = caught.value.problems
+    assert problem.path.startswith("/nodes/lead/agent/requires_approval/")

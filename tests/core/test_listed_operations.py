@@ -71,9 +71,12 @@ def test_the_list_of_an_agent_is_in_its_graph_and_no_models_to_say() -> None:
     graph = compiled(f"a: {{agent: {{model: m, prompt: p, tools: [std.openapi, t], {LIST}}}}}")
     parts = graph.nodes[0].agent
     assert parts is not None
-    listed = {"operations": {"shop": ["listOrders", "getOrder"], "mail": ["send"]}}
-    assert parts.turn.arguments == {"tools": ["std.openapi", "t"], **listed}
-    assert [call.arguments for call in parts.calls] == [listed, None]
+    turn = parts.turn.arguments
+    assert (turn["tools"], turn["apis"]) == (["t"], {"shop": ["listOrders", "getOrder"], "mail": ["send"]})
+    assert sorted(turn["offers"]) == ["mail:send", "shop:getOrder", "shop:listOrders"]
+    fixed = {"api": "shop", "operation": "getOrder", "operations": {"shop": ["getOrder"]}}
+    assert parts.operations["shop:getOrder"].arguments == fixed
+    assert [call.tool for call in parts.calls] == ["t"]
 
 
 STEP = "a: {tool: std.openapi, with: {api: shop, %s}}"
