@@ -56,7 +56,7 @@ from tests.kit.undoable_tools import UNDOING
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
 REPORTS = [0.9 + step / 400 for step in range(100)]
-STILL_INSIDE = Schedule("stubborn", 31, killed_late_s=0.9, faults=(("write", 7, LATE), ("read", 12, STALL)))
+STILL_INSIDE = Schedule("stubborn", 31, killed_late_s=0.9, faults=(("write", 7, LATE), ("read", 13, STALL)))
 """A process stands still in a tool that it began so late that its lease is over before it acts; its heir has looked by then."""
 CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
 Run = Callable[[], tuple[str, ...]]
