@@ -49,6 +49,7 @@ class AHead(msgspec.Struct, frozen=True, kw_only=True):
     pending_wake: int = 0
     inbox: int = 0
     due_at: int | None = None
+    lane: str = "sweep"
     armed: int = 0
     expires: int = 0
 

@@ -62,6 +62,21 @@ def test_a_damaged_head_is_named_and_left_to_a_person(
     http: Http, worker: Worker, deployment: Deployment
 ) -> None:
     begin(http.engine, ADA, ECHO)
-    deployment.dynamodb.update_item(TableName=deployment.table, Key=HEAD, UpdateExpression="REMOVE due_shard")
+    deployment.dynamodb.update_item(TableName=deployment.table, Key=HEAD, UpdateExpression="REMOVE wf")
     found = http.post(f"{SAGA}/diagnosis").body
     assert [(one["code"], one["repairable"]) for one in found["findings"]] == [("unreadable_head", False)]
+
+
+@pytest.mark.parametrize("lost", ["due_shard", "due_at", "due_shard, due_at"])
+def test_a_head_without_its_place_in_the_index_gets_one(
+    lost: str, http: Http, worker: Worker, deployment: Deployment
+) -> None:
+    begin(http.engine, ADA, ECHO)
+    deployment.dynamodb.update_item(TableName=deployment.table, Key=HEAD, UpdateExpression=f"REMOVE {lost}")
+    assert http.get(SAGA).status == 200
+    found = http.get(f"{SAGA}/diagnosis").body
+    assert [(one["code"], one["repairable"]) for one in found["findings"]] == [("not_due", True)]
+    assert http.post(f"{SAGA}/diagnosis").status in (200, 202)
+    assert http.get(f"{SAGA}/diagnosis").body["findings"] == []
+    assert deployment.head(ADA).due_at is not None
+    assert deployment.head(ADA).lane == "work"

@@ -59,6 +59,8 @@ class CachedHead(Protocol):
     @property
     def due_at(self) -> int | None: ...
     @property
+    def lane(self) -> str: ...
+    @property
     def armed(self) -> int: ...
     @property
     def expires(self) -> int: ...
@@ -216,7 +218,7 @@ def _of_head(
     head: CachedHead, state: State, program: Program | None, now: int, limits: Limits
 ) -> Iterable[Finding]:
     """Yield what is wrong with a head that no worker holds."""
-    due, version = head.due_at, state.version
+    due, version = head.due_at if head.lane else None, state.version
     if head.owner or (due is not None and due <= now + limits.clock_skew_ms):
         return  # the next worker is about to take it
     if state.ended is None and due is None:

@@ -79,6 +79,8 @@ LANES = (WORK, TIMER, SWEEP, PARKED)
 Sagas at work or due for work, timers that a saga waits for, periodic checks of sagas that wait for others
 only, and sagas parked until new code is deployed.
 """
+NO_LANE = ""
+"""Lane of a head that has lost it, and with it its place in the index."""
 
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 

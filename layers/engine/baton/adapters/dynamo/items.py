@@ -12,7 +12,7 @@ import msgspec
 from baton.core.effects.rows import Row, RowRoom
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
-from baton.ports.log import pack, shard_of, unpack
+from baton.ports.log import NO_LANE, pack, shard_of, unpack
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
@@ -411,7 +411,7 @@ def head_of(item: StoredItem) -> Head:
             pending_wake=_count(item, "nudge"),
             inbox=_count(item, "inbox"),
             due_at=int(item["due_at"]["N"]) if "due_at" in item else None,
-            lane=item["due_shard"]["S"].split("#")[1],
+            lane=item["due_shard"]["S"].split("#")[1] if "due_shard" in item else NO_LANE,
             quiet_since=_count(item, "quiet"),
             timer=_count(item, "timer"),
             armed=_count(item, "armed"),

@@ -185,7 +185,7 @@ class DynamoLog(TablePort):
         condition, values = _as_seen(seen)
         update = "SET #armed = :armed"
         values[":armed"] = number(max(seen.armed, until))
-        if seen.due_at is None or seen.due_at > until:
+        if seen.due_at is None or seen.due_at > until or not seen.lane:
             update += ", #due_shard = :lane, #due_at = :until"
             values |= {":lane": self._lane(seen.ref, WORK), ":until": number(until)}
         return self._change(seen.ref, update, condition, values) is not None
