@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from baton.cli.text.render import unreadable_line
+from baton.words.event_words import unreadable_line
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
 

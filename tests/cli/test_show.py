@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from baton.cli.text.render import EventLines, saga_table
+from baton.words.event_words import unreadable_line
 from baton.words.text import epoch_ms
 from tests.cli.conftest import Baton, FakeApi
 from tests.kit.sentences import Says
@@ -167,8 +168,35 @@ def test_a_waiting_saga_is_shown_with_the_commands_that_help_it_on(api: FakeApi,
     assert """signal s1 'it'"'"'s' [--payload JSON]""" in said
     assert "show s1.0.sub" in said
     assert "resume s1" in baton("show", "s1").stderr
-    api.on("GET /sagas/s1", (200, SAGA | WAITING | {"status": "failed"}))
+    api.on("GET /sagas/s1", (200, SAGA | WAITING | {"status": "cancelled"}))
     assert baton("show", "s1").stderr == ""
+
+
+def test_a_failed_saga_names_its_retry_and_a_failed_child_none(api: FakeApi, baton: Baton) -> None:
+    failed = SAGA | {"status": "failed"}
+    api.on("GET /sagas/s1", (200, failed), (200, failed | {"parent": "s0"}))
+    assert baton("show", "s1").stderr.endswith("baton retry s1\n")
+    assert "retry" not in baton("show", "s1").stderr
+
+
+LOST = {"first": 3, "last": 5, "why": "entry 3 is no JSON"}
+
+
+def test_a_damaged_log_is_named_first_with_its_repair_and_no_other_command(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | WAITING | {"unreadable": LOST}))
+    shown = baton("show", "s1")
+    says(shown.stdout.partition("workflow")[0])
+    assert shown.stdout.startswith("unreadable")
+    assert shown.stderr == ""
+
+
+def test_a_watched_saga_with_a_damaged_log_says_so(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", (200, SAGA | {"status": "parked", "unreadable": LOST}))
+    first, *rest = baton("show", "s1", "--watch").stdout.splitlines()
+    assert unreadable_line(LOST) in first
+    assert "--repair" in "".join(rest)
 
 
 @pytest.mark.parametrize(
@@ -329,10 +357,20 @@ def test_a_failing_step_says_what_comes_next_and_how_far_away_that_is(says: Says
     says.within(facts(failing=[soon]))
     past = FAILING | {"next_attempt_at": "2026-11-21T22:00:09.000Z"}
     assert "; again 22:00:09.000 UTC (now)" in facts(failing=[past])
+    late = FAILING | {"next_attempt_at": "2026-11-21T21:55:00.000Z"}
+    assert "; again 21:55:00.000 UTC (5 min 10 s overdue)" in facts(failing=[late])
     other = FAILING | {"strategy": "replan", "hint": "fallback_model", "way": "m2"}
     assert "; replan: fallback_model m2" in facts(failing=[other])
     assert "not\\nnow; escalate" in facts(failing=[FAILING | {"strategy": "escalate"}])
     assert '; its input: {"n": 1}' in facts(failing=[FAILING | {"input": {"n": 1}}])
+
+
+@pytest.mark.parametrize("by", ["ann", None])
+def test_a_saga_that_stands_still_says_how_long_it_has(by: str | None) -> None:
+    parked = {"stands_still_since": "2026-11-21T21:53:00.000Z", "by": by}
+    assert "since 21:53:00.000 UTC (7 min 10 s ago)" in facts(parked=parked)
+    asks = QUESTION | {"expires_at": "2026-11-21T21:55:00.000Z"}
+    assert "until 21:55:00.000 UTC (5 min 10 s overdue)" in facts(questions=[asks])
 
 
 def test_show_asks_for_the_input_of_a_step_that_has_failed_and_goes_on(api: FakeApi, baton: Baton) -> None:

@@ -30,6 +30,7 @@ from baton.core.recovery import (
     repair,
 )
 from tests.core.build import Saga, done, entry, program, replay, task, wait
+from tests.kit.sentences import Says
 
 LIMITS = Limits()
 HOUR = 3_600_000
@@ -152,6 +153,13 @@ def test_a_damaged_log_goes_on_from_the_last_entry_before_the_damage() -> None:
     assert due == MakeDue()
     assert isinstance(recover, Recover)
     assert (recover.version, recover.branch, recover.cut) == (6, 0, 3)
+
+
+def test_a_recovery_of_a_saga_that_asks_says_that_later_questions_get_new_ids(says: Says) -> None:
+    read = ReadLog(state=SAGA.state, damage=damage())
+    for status in ("suspended", "waiting"):
+        findings = diagnose(AHead(status=status), read, PROGRAM, NOW, LIMITS)
+        says([one.remedy for one in findings if one.code == recovery.UNREADABLE])
 
 
 def test_what_lies_behind_the_damage_is_named_and_what_must_hold_is_kept() -> None:

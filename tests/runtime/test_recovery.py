@@ -183,7 +183,7 @@ async def test_the_readable_part_of_a_damaged_log_is_shown() -> None:
     service = world.service()
     asks = (service.cancel(saga, "", 0), service.fork(saga, 1, ""), service.signal(saga, "go", {}, "k"))
     for ask in asks:
-        with pytest.raises(NotAllowedNow, match="/resume"):
+        with pytest.raises(NotAllowedNow, match=r"`baton doctor \w+ --repair`"):
             await ask
 
 

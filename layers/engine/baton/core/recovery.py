@@ -297,6 +297,8 @@ def _unreadable(state: State, damage: Damage, head: CachedHead, *, is_free: bool
         return _finding(UNREADABLE, message, remedy)
     recovery = _recovery(state, damage, cut)
     remedy = f"the saga goes on from version {cut} in branch {damage.branch + 1}"
+    if head.status == "suspended":
+        remedy += "; a question that was asked later is asked again with a new id"
     if recovery.ended is not None:
         remedy = (
             f"the saga stays {recovery.ended.status}; it can be forked from version {cut} or an earlier one"

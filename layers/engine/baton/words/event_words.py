@@ -432,6 +432,13 @@ def undo_declarations(graph: Mapping[str, Any]) -> str:
     )
 
 
+def unreadable_line(lost: Mapping[str, Any]) -> str:
+    """Return which entries of a log cannot be read, and why."""
+    first, last = lost["first"], lost["last"]
+    which = f"entry {first}" if first == last else f"entries {first} to {last}"
+    return f"{which} of the log cannot be read: {lost['why']}"
+
+
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
     """Return lines about a rollback: the undoable steps, its progress or result, what stays."""
     found = saga.get("undo") or {}

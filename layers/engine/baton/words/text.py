@@ -70,9 +70,15 @@ def since(moment: int, now: int) -> str:
     return _moment(moment, now, f"{span(now - moment)} ago" if moment < now else "now")
 
 
+_LATE_MS = 10_000  # clocks differ, and a wake takes its time
+
+
 def when(moment: int, now: int) -> str:
-    """Return a future moment and the time until then. Both arguments are in epoch milliseconds."""
-    return _moment(moment, now, f"in {span(moment - now)}" if moment > now else "now")
+    """Return the moment of what is to come, and the time until then or its delay. Both arguments are in epoch
+    milliseconds.
+    """
+    late = f"{span(now - moment)} overdue" if now - moment >= _LATE_MS else "now"
+    return _moment(moment, now, f"in {span(moment - now)}" if moment > now else late)
 
 
 def _moment(moment: int, now: int, away: str) -> str:

@@ -226,7 +226,8 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         if found.get("failing"):
             shared.call(lambda api: _add_inputs(api, found))
         print_table(saga_table(found, now(), terminal_width()))
-        for why, command in helping(found):
+        # Until its repair, which the table begins with, the saga accepts nothing else.
+        for why, command in () if found.get("unreadable") else helping(found):
             click.echo(title_and_command(f"{why}:", command), err=True)
 
 
@@ -267,7 +268,8 @@ def events(
     """Show the log of a saga. With --json: one entry per line."""
     if follow and limit:
         raise click.UsageError("--follow has no end for --limit to set: give one of them")
-    from baton.cli.text.render import EventLines, unreadable_line
+    from baton.cli.text.render import EventLines
+    from baton.words.event_words import unreadable_line
     from baton.words.text import plain
 
     lines = EventLines(terminal_width())

@@ -22,7 +22,14 @@ from baton.core.log.questions import INPUT
 from baton.core.log.state import FINISHED
 from baton.core.models.usage import MODEL
 from baton.core.money import MICRO, usd
-from baton.words.event_words import EventSentence, EventWords, news, question_line, undo_lines
+from baton.words.event_words import (
+    EventSentence,
+    EventWords,
+    news,
+    question_line,
+    undo_lines,
+    unreadable_line,
+)
 from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 
 
@@ -162,6 +169,8 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if status in FINISHED:
         if status in ("completed", "failed", "cancelled") and undo.get("undoable"):
             yield _line("See what would be undone with", f"rollback {me} --dry-run")
+        if status == "failed" and not saga.get("parent"):
+            yield _line("Once its cause is gone, try the failed step again with", f"retry {me}")
         return
     yield from _answering(str(me), saga.get("questions") or ())
     if status in ("parked", "reflecting"):
@@ -256,16 +265,14 @@ def _held(parked: Mapping[str, Any], now: int) -> Iterator[tuple[str, str]]:
     """Yield the rows about a parked or paused saga: until when, since when, and by whom."""
     if (until := epoch_ms(parked.get("until"))) is not None:
         yield "parked", f"until {when(until, now)}"
-    if (since := epoch_ms(parked.get("stands_still_since"))) is None:
+    if (still := epoch_ms(parked.get("stands_still_since"))) is None:
         return
     if parked.get("by"):
-        yield "paused", plain(f"since {when(since, now)} by {parked['by']}")
+        yield "paused", plain(f"since {since(still, now)} by {parked['by']}")
         return
     build = parked.get("build")
-    code = (
-        f"; goes on when the code changes from build {build}" if build else "; goes on once a person says so"
-    )
-    yield "parked", f"since {when(since, now)}{code}"
+    then = f"when the code changes from build {build}" if build else "once a person says so"
+    yield "parked", f"since {since(still, now)}; goes on {then}"
 
 
 def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
@@ -274,6 +281,10 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
+    if lost := saga.get("unreadable"):
+        repair = command_line(f"doctor {saga.get('id')} --repair")
+        before = f"{unreadable_line(lost)}.\nThis is the saga before that; only the status is newer. Repair: {repair}"
+        table.add_row("unreadable", Text(plain(before), style="red"))
     table.add_row("saga", plain(str(saga.get("id", ""))))
     of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
     table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))
@@ -305,7 +316,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("on failure", plain("\n".join(filter(None, lines))))
     for row in _held(saga.get("parked") or {}, now):
         table.add_row(*row)
-    for name in ("unreadable", "reason", "error", "input", "large_input", "result", "large_result"):
+    for name in ("reason", "error", "input", "large_input", "result", "large_result"):
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
@@ -341,7 +352,8 @@ def _cut(text: str, width: int | None, saga: object) -> str:
 
 def saga_line(saga: Mapping[str, Any]) -> str:
     """Return a saga on one line, for `--watch` without a screen to redraw."""
-    return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
+    lost = f"  {unreadable_line(saga['unreadable'])}" if saga.get("unreadable") else ""
+    return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}{lost}")
 
 
 def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
@@ -369,6 +381,7 @@ def _next(step: Mapping[str, Any], work: Mapping[str, Any], now: int) -> str:
 
 
 def _slot(place: Mapping[str, Any]) -> str:
+    """Return a round of a node: `book`, or `book@2.0`."""
     rounds = ".".join(map(str, place.get("iteration") or ()))
     return str(place.get("node") or "") + (f"@{rounds}" if rounds else "")
 
@@ -582,7 +595,7 @@ def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> 
 def _explained_step(step: Mapping[str, Any], width: int | None) -> Iterator[Text]:
     line = Text(f"{step['version']:>5}  {clock(epoch_ms(step['at']))}  ")
     became = str(step["became"])
-    line.append(plain(f"{slot(step):<16} "))
+    line.append(plain(f"{_slot(step):<16} "))
     line.append(plain(f"{became:<8}"), style=_COLOURS.get(became, ""))
     by = [name for name in step["by"] if name]
     parts = [f"from {', '.join(by)}" if by else "", step["text"]]
@@ -617,7 +630,7 @@ def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[T
         yield Text(f"{counted(found['left_out'], 'earlier round')} left out", style="dim")
     for answer in found["iterations"]:
         state = str(answer["state"])
-        line = Text(plain(f"{slot(answer | {'node': found['node']})}  "))
+        line = Text(plain(f"{_slot(answer | {'node': found['node']})}  "))
         line.append(plain(state), style=_COLOURS.get(state, ""))
         if answer["version"]:
             line.append(plain(f"  version {answer['version']}, {clock(epoch_ms(answer['at']))}"), style="dim")
@@ -644,7 +657,7 @@ def run_lines(run: Mapping[str, Any], width: int | None = None) -> Iterator[Text
     of = f" of {run['tool']}" if run["tool"] else ""
     outcome = str(run["outcome"])
     item = f"#{run['item']}" if run.get("item") else ""
-    head = f"{slot(run)}{item}{number}{of}: {_OUTCOMES.get(outcome, outcome)}"
+    head = f"{_slot(run)}{item}{number}{of}: {_OUTCOMES.get(outcome, outcome)}"
     if run.get("version"):
         head += f"  version {run['version']}, {clock(epoch_ms(run['at']))}"
     yield from _said(head, width, style="")
@@ -684,14 +697,3 @@ def _cut_explained(line: Text, width: int | None) -> Text:
     if width is not None:
         line.truncate(width, overflow="ellipsis")
     return line
-
-
-def slot(place: Mapping[str, Any]) -> str:
-    """Return a round of a node: `book`, or `book@2.0`."""
-    rounds = ".".join(map(str, place["iteration"]))
-    return str(place["node"]) + (f"@{rounds}" if rounds else "")
-
-
-def unreadable_line(lost: Mapping[str, Any]) -> str:
-    """Return which entries of a log cannot be read, and why."""
-    return f"versions {lost['first']} to {lost['last']} cannot be read: {lost['why']}"

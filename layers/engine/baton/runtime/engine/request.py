@@ -125,7 +125,8 @@ class Request:
         """Return the error for a saga that cannot be changed until it is repaired."""
         if self.is_reader:
             return error
-        return NotAllowedNow(f"{error}; `POST /sagas/{saga}/resume` diagnoses and repairs the saga")
+        repair = f"`baton doctor {saga} --repair` (`POST /sagas/{saga}/diagnosis`)"
+        return NotAllowedNow(f"{error}; {repair} repairs the saga")
 
     def ref_of(self, saga: str) -> SagaRef:
         """Return the reference of a saga of the caller's tenant. Raises `NotFound` for an invalid id."""
