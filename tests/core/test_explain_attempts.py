@@ -262,6 +262,7 @@ def test_an_incident_parks_the_saga_and_its_step_waits_for_the_person_on_call(sa
         "until": None,
         "stands_still_since": None,
         "build": None,
+        "by": None,
     }
     assert view["questions"][0]["expires_at"] is None
 

@@ -40,6 +40,7 @@ ELSEWHERE = {
     "cannot be used in a condition": "the same of functions",
     "`{call.function}` cannot": "the same of functions",
     "write `workflow: {spec.name}`": "agents of functions are in nodes/test_function.py",
+    "{index}/callback": "a tool without a context is in test_delegate_documents.py",
     "it is nested too deeply": "documents are refused at a smaller depth",
     "has more than {caps.SCHEMA_BYTES}": "too large for a list",
     "the input of a schedule has at most": "too large for a list",

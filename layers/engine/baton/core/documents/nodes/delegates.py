@@ -147,7 +147,7 @@ WORDS = Words(
         "function": "python",
         "ask": "human question person approval user_input human_in_the_loop",
         "description": "when prompt doc",
-        "callback": "hand_over handover wait",
+        "callback": "hand_over wait",
         "to": "audience assignee group user role",
         "expires": "expires_in deadline ttl",
         "options": "choices",
