@@ -85,6 +85,13 @@ def test_each_entry_becomes_a_call_with_a_schema_from_its_input() -> None:
     assert ("`lead`" in note, note.endswith("gone")) == (True, True)
 
 
+def test_a_person_who_is_asked_has_the_answers_of_the_entry() -> None:
+    graph = compiled("[{ask: boss, options: [{id: buy}, {id: sell}]}]")
+    (call,) = agent_of(graph).calls
+    assert [one["id"] for one in call.asks.says["options"]] == ["buy", "sell"]
+    assert call.asks.schema is None
+
+
 @pytest.mark.parametrize(
     ("tools", "place", "says"),
     [

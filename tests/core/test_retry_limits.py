@@ -19,6 +19,7 @@ from tests.core.build import Saga, done, failed, program, task
 from tests.core.failing import attempts, broken, schedule
 from tests.core.graphs_of import limited
 from tests.core.strategies import RETRY, ROLLBACK
+from tests.core.test_again import reported
 from tests.core.test_undoing import undoable
 from tests.kit.sentences import Says
 from tests.kit.views import as_json
@@ -176,6 +177,20 @@ def test_an_effect_in_doubt_is_looked_at_first() -> None:
     failing = saga.state.failing["a"]
     assert (failing.strategy, failing.look, failing.failure.code) == (RETRY, True, "limit_retries")
     assert saga.state.used["#retries"].retries == 1
+
+
+def test_a_child_that_has_failed_is_not_followed_by_another() -> None:
+    saga = reported("c: {workflow: v, retry: {max_attempts: 5, base: 1s}, limits: {retries: 1}}")
+    saga.go(after_ms=60_000)
+    second = saga.state.children["c"].saga
+    saga.put(
+        ev.ChildReported(
+            slot="c", child=second, status="failed", failure=ev.Failure("service_unavailable", "no")
+        )
+    )
+    saga.go()
+    assert saga.state.failure is not None
+    assert "`limits.retries` of node `c` is 1" in saga.state.failure.message, saga.state.failure
 
 
 def test_inverses_are_in_no_limit() -> None:
