@@ -58,7 +58,7 @@ def test_an_unknown_shell_is_refused(baton: Baton) -> None:
 
 
 def test_commands_and_options_are_offered_without_the_api(api: FakeApi, env: dict[str, str]) -> None:
-    assert complete("re", env=env) == ["remind", "render", "replay", "resolve", "resume"]
+    assert complete("re", env=env) == ["remind", "render", "replay", "resolve", "resume", "retry"]
     assert complete("answer", "s1", "", env=env) == complete("answer", "s1", "q", "", env=env)
     assert complete("answer", "s1", "r", env=env) == ["retry", "reject"]
     assert "--watch" in complete("show", "--w", env=env)

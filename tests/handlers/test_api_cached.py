@@ -24,9 +24,11 @@ SAGA = f"/sagas/{ADA.id}"
 
 
 def paths() -> list[str]:
-    # Nothing of these is there: a breaker that has opened, a letter, an incident, and a schedule.
+    # Nothing of these is there: a breaker that has opened, a claim, a letter, an incident, and a schedule.
     absent = {
         "/breakers/{breaker}",
+        "/claims",
+        "/claims/{key}",
         "/dead-letters/{letter}",
         "/incidents/{incident}",
         "/schedules/{name}",

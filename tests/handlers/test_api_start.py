@@ -54,7 +54,7 @@ def test_a_start_wakes_the_saga_and_makes_it_due_within_a_minute(http: Http, dep
     items = deployment.saga_items(ref)
     assert json.loads(items["LOG#0000#0000000001"]["wake"]["S"]) == {"v": 1}
     head = deployment.head(ref)
-    assert head.due_at == head.created + 60_000
+    assert head.due_at == head.created + 45_000
 
 
 def test_a_traceparent_is_taken_over(http: Http, deployment: Deployment) -> None:

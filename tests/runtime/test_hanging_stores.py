@@ -93,7 +93,7 @@ async def test_a_worker_that_may_write_nothing_has_all_its_time_for_giving_the_l
     message = Message(str(SagaRef(TENANT, saga)), 9)
     await world.work([message])
     world.rolls_s = FOREVER
-    world.plan.at_reads[len(world.plan.reads) + 3] = HANG  # after the head and the log
+    world.plan.at_reads[len(world.plan.reads) + 6] = HANG  # after the head and the log
     await world.work([message])
     assert world.faults == [f"{world.invocations[1]}: hang at read_head"]
     head = world.log.read_head(SagaRef(TENANT, saga))

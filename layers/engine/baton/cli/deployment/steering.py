@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from baton.cli.terminal.shared import (
 )
 from baton.cli.terminal.values import Duration, Moment, Whole, read_value
 from baton.client.exits import NO, REFUSED, CommandFailed
-from baton.client.transport import new_key
 from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _steer(
         begins = ", and those that begin from now on" if do == "pause" else ""
         number = found["matched"] - len(found["refused"])
         click.confirm(f"{do.capitalize()} {counted(number, 'saga')}{begins}?", abort=True, err=True)
-    done = shared.call(lambda api: _passes(api, do, {**wanted, **more}, key or new_key()))
+    done = shared.call(lambda api: _passes(api, do, {**wanted, **more}, key or str(uuid.uuid4())))
     if as_json:
         print_json(done)
     else:
@@ -305,7 +305,7 @@ def retry_saga(shared: Shared, /, saga: str | None, key: str | None, as_json: bo
     interrupted, the same --key retries none twice.
     """
     if not _is_one(saga, many):
-        key = key or new_key()
+        key = key or str(uuid.uuid4())
         if not as_json and not many["dry_run"]:
             click.echo(f"If this is interrupted, repeat it with --key {key}", err=True)
         _steer(shared, "retry", many, {}, key, as_json=as_json)
