@@ -60,6 +60,7 @@ async def test_reservations_of_the_dead_are_freed_and_a_day_that_is_spent_parks_
     world = World.start(**SILENT)
     calls = add_tools(world)
     died = await start(world, "name: d\nnodes: {dead: {tool: model, with: {dies: 1}}}")
+    await asyncio.sleep(2)  # so that they are not woken by one message, and die together
     rich = await start(world, "name: r\nnodes: {rich: {tool: model, with: {usd: '5'}}}")
     while sums(world).spent < 500 * CENT:
         await asyncio.sleep(1)

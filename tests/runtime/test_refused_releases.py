@@ -60,7 +60,7 @@ async def test_an_invocation_that_dies_after_it_was_refused_once_is_a_death_stil
 
 
 async def test_an_invocation_that_could_not_load_the_saga_either_has_not_died() -> None:
-    world = World.start(outages=(Outage("s3", HANGS, 0.02, 60), Outage(INDEX, REFUSES, 2, 60)))
+    world = World.start(outages=(Outage("s3", HANGS, 0.024, 60), Outage(INDEX, REFUSES, 2, 60)))
     saga = await start(world, chain_of(1), {"n": 0}, "chain")
     await world.settle()
     kinds = [type(event) for event in world.events(saga)]
