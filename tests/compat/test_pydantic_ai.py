@@ -188,7 +188,6 @@ async def lived(
 
 @pytest.mark.parametrize("fate", ["crash after", "freeze"])
 @pytest.mark.parametrize("name", ["support", "w"])
-@pytest.mark.soak
 def test_no_answer_that_the_log_has_is_paid_twice(name: str, fate: str) -> None:
     """The worker dies behind each of its writes, or stands still there until it has lost its lease."""
     plan = scripted(())

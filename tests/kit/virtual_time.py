@@ -112,11 +112,14 @@ def run_virtual(main: Coroutine[Any, Any, T], most_rounds: int = 0) -> T:
 
 
 def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
-    rest = asyncio.all_tasks(loop)
-    for task in rest:
-        task.cancel()
-    if rest:
-        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+    """Cancel all tasks until they have ended: what stands still survives a first cancellation, and would go on for ever."""
+    while rest := asyncio.all_tasks(loop):
+        for task in rest:
+            task.cancel()
+        ended, _ = loop.run_until_complete(asyncio.wait(rest, timeout=1))
+        _ = [
+            task.cancelled() or task.exception() for task in ended
+        ]  # so that none is reported as never looked at
 
 
 class VirtualClock:

@@ -43,7 +43,6 @@ def broken(sagas: int, plan: Plan | None = None, *, wanted: str = "") -> list[st
         ids = [(await world.service_without_faults().start("w", {}, f"k{n}"))[0]["id"] for n in range(sagas)]
         world.plan, world.slow = plan, dict.fromkeys(OURS, 0.05)  # so that they meet
         await world.settle()
-        await asyncio.sleep(2 * world.stall_s)  # until what stands still has thawed
         made = {
             f"{one} {event.slot}-{index}"
             for one in ids
