@@ -91,9 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", type=Path, help="a file for the counts that `make test` sums up")
-    parser.addoption(
-        "--renew-sentences", action="store_true", help="write tests/sentences.yaml anew; with -n 0"
-    )
+    parser.addoption("--renew-sentences", action="store_true", help="write tests/sentences/ anew; with -n 0")
 
 
 HEARD: dict[str, list[Any]] = {}
@@ -101,7 +99,7 @@ HEARD: dict[str, list[Any]] = {}
 
 @pytest.fixture
 def says(request: pytest.FixtureRequest) -> Generator[Says, None, None]:
-    """Holds what is said against tests/sentences.yaml: see tests/kit/sentences.py."""
+    """Holds what is said against tests/sentences/: see tests/kit/sentences.py."""
     test = request.node.nodeid.removeprefix("tests/")
     folder = str(request.getfixturevalue("tmp_path")) if "tmp_path" in request.fixturenames else ""
     heard = Says(known(test), request.config.getoption("renew_sentences"), folder)

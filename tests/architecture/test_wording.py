@@ -2,7 +2,7 @@
 
 wording.txt is sorted and names no file: a phrase that moves changes nothing. `{}` stands for what a phrase is filled with.
 `python -m tests.architecture.test_wording` renews it. Other tests hold codes, paths and structure, and sentences in
-tests/sentences.yaml alone: what they assert themselves is counted here.
+tests/sentences/ alone: what they assert themselves is counted here.
 """
 
 from __future__ import annotations

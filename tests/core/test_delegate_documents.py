@@ -1,4 +1,4 @@
-"""What an agent may call besides tools, as documents write it, and each mistake at its place."""
+"""Calls of agents besides tools, as documents write them, and each mistake at its place."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def of_world(world: World) -> Iterator[str]:
 
 
 async def unhealthy(world: World) -> AsyncIterator[str]:
-    """What the doctor finds in a world that has come to rest: no writer leaves a saga so."""
+    """Findings of the doctor in a world that has come to rest: no writer leaves a saga so."""
     process = world.process("doctor")
     scope = InvocationScope(
         world.engine(process), Invocation("doctor", process.clock.now(), process.clock.now() + 600_000)

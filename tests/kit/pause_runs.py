@@ -41,7 +41,7 @@ WORKFLOW, TENANT_WIDE = SagaFilter(workflow="held"), SagaFilter()
 
 
 def paused(seed: int, **faults: Any) -> tuple[list[str], Plan]:
-    """What is broken after drawn operations, a long pause of everything, and a retry; and what was called."""
+    """Broken promises after drawn operations, a long pause of everything, and a retry; and the calls."""
     plan = Plan(**faults) if faults else Chaos(seed=seed, rate=0.02, budget=6)
 
     async def main() -> list[str]:

@@ -134,7 +134,7 @@ def _settled(change: ReservationChange) -> set[str]:
 
 
 def _gave_up(world: World, head: Head) -> bool:
-    """Whether the holder has said that it gives this saga up, so that it may live on."""
+    """True if the holder has said that it gives this saga up, so that it may live on."""
     mine = [one for one in world.entries(head.ref.id, head.ref.tenant) if one.invocation == head.owner]
     return bool(mine) and isinstance(mine[-1].events[-1], GaveUp)
 
@@ -216,14 +216,14 @@ class Process:
         self.is_over = False
 
     def kill(self) -> None:
-        """What its own watchdog does."""
+        """The act of its own watchdog."""
         self.is_dead = True
         self.world.faults.append(f"{self.id}: ended by its watchdog")
         self.killed.set_result(None)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it can act: neither dead, nor at its end, nor has it stood still."""
+        """True if it can act: neither dead, nor at its end, nor has it stood still."""
         return not (self.is_dead or self.is_over or self.is_frozen)
 
     @property

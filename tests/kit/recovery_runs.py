@@ -116,7 +116,7 @@ def _stored(world: World, saga: str) -> dict[tuple[int, int], bytes]:
 
 
 async def _ended(world: World, saga: str) -> Any:
-    """What is wrong with a saga once it has had the signal that it waits for."""
+    """Faults of a saga once it has had the signal that it waits for."""
     status = head_of(world, saga).status
     if status != "waiting":
         yield f"it is {status} and not waiting"

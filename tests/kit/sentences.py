@@ -1,4 +1,4 @@
-"""The golden list of what tests hear: whole sentences of explanations and pages, by test, in tests/sentences.yaml.
+"""The golden list of what tests hear: whole sentences of explanations and pages, by test, in a file of tests/sentences/ for each room.
 
 A test takes the fixture `says` and gives it what was said: `says(why(saga, "a"))`, or `with says.raised(NotFound):`. In a
 page, or in what changes with each run, `says.within(page)` looks for the list's sentence: write that of a new test into it.
@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 TESTS = Path(__file__).parents[1]
-GOLDEN = TESTS / "sentences.yaml"
+GOLDEN = TESTS / "sentences"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -31,10 +31,16 @@ Raised = TypeVar("Raised", bound=BaseException)
 
 
 @cache
-def golden() -> Mapping[str, list[Any]]:
-    """What each test heard, in order; by file and name of the test."""
-    found: Mapping[str, list[Any]] = yaml.load(GOLDEN.read_text(encoding="utf-8"), _LOADER) or {}
+def golden(room: str) -> Mapping[str, list[Any]]:
+    """What each test of a room heard, in order; by file and name of the test."""
+    file = GOLDEN / f"{room}.yaml"
+    found: Mapping[str, list[Any]] = yaml.load(file.read_text("utf-8"), _LOADER) if file.exists() else {}
     return found
+
+
+def rooms() -> list[str]:
+    """Return the rooms of which sentences are listed."""
+    return sorted(file.stem for file in GOLDEN.glob("*.yaml"))
 
 
 # Ports, names that chance gives, addresses, and lines of files.
@@ -42,7 +48,7 @@ _OF_A_RUN = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|\b[0-9a-f-]{36}\b|(?<=\b0x)[0
 _PROGRAM = re.compile(r"[\w./-]*/bin/(?=baton\b)")  # shown with its folder where no shell finds it
 _LIKE = 0.6
 _RENEW = "run `pytest -n 0 --renew-sentences` with this test if the change is meant"
-_NEW = "write the sentence that this test looks for into tests/sentences.yaml"
+_NEW = "write the sentence that this test looks for into the file of its room in tests/sentences/"
 
 
 def _most_like(sentence: str, text: str) -> tuple[float, str]:
@@ -120,7 +126,8 @@ def written(found: Mapping[str, list[Any]]) -> str:
 
 def stale() -> list[str]:
     """Tests of the list that are gone, or hold nothing against it any more."""
-    return [test for test in golden() if not _is_there(*test.partition("[")[0].split("::"))]
+    listed = (test for room in rooms() for test in golden(room))
+    return [test for test in listed if not _is_there(*test.partition("[")[0].split("::"))]
 
 
 def _is_there(path: str, name: str) -> bool:
@@ -140,7 +147,7 @@ def _functions(path: str) -> set[str]:
 
 def known(test: str) -> list[Any]:
     """Return the sentences that a test heard; a test with parameters has one entry if all of them hear the same."""
-    found = golden()
+    found = golden(_room(test))
     return found.get(test) or found.get(_name(test), [])
 
 
@@ -149,13 +156,20 @@ def renew(heard: Mapping[str, list[Any]]) -> None:
     by_name: dict[str, dict[str, list[Any]]] = {}
     for test, said in heard.items():
         by_name.setdefault(_name(test), {})[test] = said
-    found = {test: said for test, said in golden().items() if _name(test) not in by_name}
-    for name, tests in by_name.items():
-        first, *others = tests.values()
-        found |= tests if any(said != first for said in others) else {name: first}
-    for test in stale():
-        found.pop(test, None)
-    GOLDEN.write_text(written(found), encoding="utf-8")
+    gone = set(stale())
+    for room in {*rooms(), *map(_room, heard)}:
+        found = {test: said for test, said in golden(room).items() if _name(test) not in by_name}
+        for name, tests in by_name.items():
+            if _room(name) == room:
+                first, *others = tests.values()
+                found |= tests if any(said != first for said in others) else {name: first}
+        found = {test: said for test, said in found.items() if test not in gone}
+        (GOLDEN / f"{room}.yaml").write_text(written(found), encoding="utf-8")
+
+
+def _room(test: str) -> str:
+    """The folder of tests/ that it is in."""
+    return test.partition("/")[0]
 
 
 def _name(test: str) -> str:

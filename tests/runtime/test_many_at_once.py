@@ -13,6 +13,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.errors import NotAllowedNow, NotFound, UserError
 from baton.runtime.requests.steering import Part, SagaFilter, SteeredPage
+from tests.kit.tampering import spoil
 from tests.kit.world import World
 
 WAITS = "name: waits\nnodes: {q: {wait: {signal: go, timeout: 1h}}, a: {tool: work, after: q, with: {n: 1}}}"
@@ -71,6 +72,18 @@ async def test_a_workflow_is_paused_those_that_run_and_those_that_begin() -> Non
     await asyncio.sleep(60)
     assert await statuses(world, before, after, pinned, last) == ["waiting"] * 4
     assert (await whole(world, "resume", PAUSE))["matched"] == 0
+
+
+async def test_a_saga_that_cannot_be_read_is_named_and_keeps_no_other_from_being_paused() -> None:
+    world = World.start()
+    await register(world, WAITS)
+    damaged, well = await begin(world, "waits"), await begin(world, "waits")
+    await asyncio.sleep(5)
+    spoil(world, damaged, 2)
+    page = await world.service().many.pause(PAUSE, "the shop moves", Part())
+    assert ([one.id for one in page.refused], page.changed) == ([damaged], 1)
+    assert f"baton doctor {damaged}" in page.refused[0].why
+    assert await status(world, well) == "paused"
 
 
 async def test_a_resume_of_the_workflow_leaves_what_is_held_for_another_reason() -> None:

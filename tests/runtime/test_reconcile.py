@@ -14,6 +14,7 @@ from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.core.limits import DAY_MS
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
+from baton.ports.log import NO_LANE
 from baton.runtime.reconcile import LOOKED_AT, LOOKS_EVERY, RUNS, Reconciler, Sweep
 from tests.kit.virtual_time import VirtualClock
 
@@ -327,6 +328,7 @@ async def test_a_tenants_thousand_overdue_sagas_are_not_woken_before_anothers_on
     [
         ({"due_at": None}, True),
         ({"due_at": 40 * DAY_MS}, True),
+        ({"lane": NO_LANE, "due_at": 5_400_000}, True),
         ({"owner": "w", "until": 40 * DAY_MS, "due_at": 40 * DAY_MS}, True),
         ({"owner": "w", "until": 2 * DAY_MS, "due_at": None}, False),
         ({"group": "done", "due_at": None}, False),

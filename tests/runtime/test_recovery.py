@@ -1,4 +1,4 @@
-"""What the doctor finds in a saga that its writers never leave so, and how each state is set right."""
+"""Findings of the doctor in a saga that its writers never leave so, and how each state is set right."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core import recovery as core
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log import snapshots
 from baton.core.log.codec import decode_entry, encode_entry
 from baton.errors import CorruptLog, NotAllowedNow
 from baton.runtime.recovery import Diagnosis
 from tests.kit.corpus import start
+from tests.kit.recovery_runs import TRIP
 from tests.kit.sentences import Says
 from tests.kit.tampering import (
     head_of,
@@ -27,18 +28,6 @@ from tests.kit.tampering import (
     spoil_snapshots,
 )
 from tests.kit.world import World
-
-TRIP = """
-name: trip
-nodes:
-  flight: {tool: rent, with: {stall: a}}
-  hotel: {tool: rent, with: {stall: b}, after: flight}
-  car: {tool: rent, with: {stall: c}, after: hotel}
-  yes: {wait: {signal: go}, after: car}
-  mail: {tool: work, with: {n: 1}, after: yes}
-output: '${ctx.mail.output}'
-"""
-DAY_MS = 86_400_000
 
 
 async def waiting(**options: Any) -> tuple[World, str]:

@@ -268,7 +268,7 @@ class Log(Protocol):
         """Make the head due by `until` and record that, unless it changed since `seen`.
 
         Raises `armed` to `until`, never lowers it; `due_at` becomes `until`, in lane `work`, only if none was
-        set or a later one was.
+        set or a later one was, or if the lane is lost.
         """
         ...
 

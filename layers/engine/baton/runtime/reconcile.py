@@ -115,9 +115,8 @@ class Reconciler:
         self.lanes = LANES if deployment is not None else tuple(lane for lane in LANES if lane != PARKED)
 
     async def sweep(self, shard: int, left: int) -> Sweep:
-        """Wake all that is due now; time what a saga waits for, and what falls due before the next run: among it
-        sagas at work, whose holders may have died.
-        `left`: ms it has.
+        """Wake all that is due now; time what falls due before the next run: timers, and sagas at work, whose
+        holders may have died. `left`: ms it has.
 
         A run takes each `RUNS`th shard from `shard` on, all of them side by side. A call that fails stops no
         other: its sagas are due in the next run. A timer that two runs send is a wake too many, which costs a
@@ -257,7 +256,7 @@ class Reconciler:
         head = await self._offload(self._log.read_head, ref)
         if head is None or head.group not in OPEN:
             return False
-        if head.due_at is not None and head.due_at <= now + LOST_AFTER_MS:
+        if head.lane and head.due_at is not None and head.due_at <= now + LOST_AFTER_MS:
             return False
         if not head.owner or head.until <= now:
             done = await self._offload(self._log.arm, head, now)

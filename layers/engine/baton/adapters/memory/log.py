@@ -229,7 +229,7 @@ class MemoryLog:
             if head != seen:
                 return None
             due_at, lane = head.due_at, head.lane
-            if due_at is None or due_at > until:
+            if due_at is None or due_at > until or not lane:
                 due_at, lane = until, WORK
             return msgspec.structs.replace(head, armed=max(head.armed, until), due_at=due_at, lane=lane)
 

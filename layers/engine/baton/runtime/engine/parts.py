@@ -177,25 +177,10 @@ class InvocationScope:
         last = invocation.deadline + engine.limits.lease_grace_ms
         outlasts = last > invocation.started + engine.limits.lease_ms
         tenure = Tenure(engine.clock, engine.limits, last, last, engine.watchdog if outlasts else None)
-        self.call = StoreRetrier(
-            engine.offload,
-            engine.clock,
-            engine.entropy,
-            engine.limits,
-            give_up,
-            self.deadline.cut_off - _SAID_FIRST_MS,
-            tenure,
-        )
-        self.context = InvocationContext(
-            invocation,
-            engine.store,
-            engine.blobs,
-            engine.clock,
-            engine.entropy,
-            engine.limits,
-            self.call,
-            tenure,
-        )
+        ports = engine.offload, engine.clock, engine.entropy, engine.limits
+        self.call = StoreRetrier(*ports, give_up, self.deadline.cut_off - _SAID_FIRST_MS, tenure)
+        stores = engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits
+        self.context = InvocationContext(invocation, *stores, self.call, tenure)
 
         self.held: dict[str, tuple[int, int]] = {}
         """Epochs of the sagas that it holds, and until when viewers watched (ms), by saga."""

@@ -149,12 +149,8 @@ class Leases:
     """
 
     def __init__(self, context: InvocationContext) -> None:
-        self._log = context.log
-        self._clock = context.clock
-        self._limits = context.limits
-        self._call = context.call
-        self._invocation = context.invocation
-        self._tenure = context.tenure
+        self._log, self._clock, self._limits = context.log, context.clock, context.limits
+        self._call, self._invocation, self._tenure = context.call, context.invocation, context.tenure
         self._held: dict[SagaRef, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None

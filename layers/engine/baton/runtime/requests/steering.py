@@ -26,7 +26,7 @@ from baton.core.log.events import (
 )
 from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.read.answers import Count, Cursor, View
-from baton.errors import NotAllowedNow, NotFound, UserError
+from baton.errors import NotAllowedNow, NotFound, Unreadable, UserError
 from baton.ports import WORK, Listed, SagaRef, Wake
 from baton.runtime.engine.request import (
     Opened,
@@ -344,18 +344,23 @@ class SteeringService:
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def one(row: Listed) -> tuple[str | None, bool, str]:
+            code: str | None = ""
             async with slots:
-                head, history = await self._request.read(row.id)
-                if (code := look(history.state)) is None:
-                    return None, False, ""
                 try:
+                    head, history = await self._request.read(row.id)
+                    if (code := look(history.state)) is None:
+                        return None, False, ""
                     check(history.state)
                     if part.dry_run:
                         return code, False, ""
                     opened = Opened(head, history, await self._request.program_of(history))
                     return code, await act(opened), ""
+                except NotFound:  # it has expired since it was listed
+                    return None, False, ""
                 except UserError as error:
                     return code, False, error.detail
+                except Unreadable as error:
+                    return code, False, f"{error}; `baton doctor {row.id}` says what sets it right"
 
         while cursor is not None:
             rows = list[Listed]()

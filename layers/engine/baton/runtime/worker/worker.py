@@ -210,7 +210,7 @@ class Worker:
         return "".join(f"; {one.remedy}" for one in left)
 
     async def _look_again(self, scope: InvocationScope, message: Message, until: int) -> _Verdict:
-        """Have the saga looked at when its lease is over, by every clock: once, since the holder that renews it
+        """Have the saga looked at when its lease is over, by every clock: once, since a holder that renews it
         lives.
         """
         if self._queue is None:
