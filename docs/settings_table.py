@@ -25,7 +25,7 @@ TITLES = {
     "SignIn": "The console",
     "Execution": "Execution",
     "Retrying": "Retries",
-    "Inverses": "Undoing",
+    "Registration": "Documents that are registered",
     "Replanning": "Other ways to do a failed step",
     "Questions": "Time of questions",
     "LastResort": "What is done about failed steps",

@@ -11,8 +11,8 @@ from baton.core.failures.strategies.ladder import entry_of
 from baton.core.limits import OFF, USUAL, Limits
 from baton.core.log.questions import question_ms
 from baton.core.nodes.registry import KINDS
-from tests.core.build import TOOLS, Saga, child, failed, program, task, tool_spec
-from tests.core.failing import broken, chosen, schedule
+from tests.core.build import TOOLS, Saga, failed, tool_spec
+from tests.core.failing import chosen
 from tests.core.nodes.replans import program_of
 
 HOUR = 3_600_000
@@ -53,33 +53,20 @@ def test_the_default_policy_is_below_those_of_the_matrix_and_the_document() -> N
     assert entry_of("timeout", "transient", limits=limits, is_inverse=True).policy == PRESETS["standard"]
 
 
-def test_caps_hold_whatever_the_document_says() -> None:
-    limits = Limits(retry_attempts=2, question_longest_ms=HOUR, replan_attempts=1)
-    rules = [{ANY: PolicyChange(retry=RetryChange(max_attempts=9), expires_ms=9 * HOUR)}]
-    entry = entry_of("timeout", "transient", "", rules, limits=limits)
-    assert (entry.policy.max_attempts, entry.expires_ms, entry.at_most) == (2, HOUR, {"replan": 1})
+def test_what_the_document_says_is_above_the_deployment() -> None:
+    limits = Limits(question_timeout_ms=HOUR, replan_attempts=1)
+    entry = entry_of("timeout", "transient", "", [], limits=limits)
+    assert (entry.expires_ms, entry.at_most) == (HOUR, {"replan": 1})
+    rules = [{ANY: PolicyChange(expires_ms=9 * HOUR)}]
+    assert entry_of("timeout", "transient", "", rules, limits=limits).expires_ms == 9 * HOUR
     said = entry_of("timeout", "transient", "", [{ANY: PolicyChange(at_most={"replan": 5})}], limits=limits)
     assert said.at_most == {"replan": 5}
-    inverse = entry_of("timeout", "transient", "", rules, limits=limits, is_inverse=True)
-    assert (inverse.policy.max_attempts, inverse.expires_ms) == (9, HOUR)
     assert entry_of("timeout", "transient", "", limits=USUAL) == entry_of("timeout", "transient")
 
 
-def test_a_question_waits_as_its_author_says_within_the_cap() -> None:
-    limits = Limits(question_timeout_ms=2 * HOUR, question_longest_ms=5 * HOUR)
-    assert [question_ms(said, limits) for said in (0, HOUR, 9 * HOUR)] == [2 * HOUR, HOUR, 5 * HOUR]
-
-
-def test_a_cap_of_attempts_holds_for_a_policy_and_for_a_child() -> None:
-    rules = {"any": schedule(1, 1, 1, 1)}
-    for node in (task("a"), child("a")):
-        graph = program(replace(node, failures=rules), failures=rules).graph
-        saga = Saga(Program(graph, KINDS, limits=Limits(retry_attempts=1)))
-        saga.go()
-        if node.kind == "task":
-            saga.go(broken("a"))
-            assert saga.state.ended is not None
-        assert chosen(saga) == []
+def test_a_question_waits_as_its_author_says() -> None:
+    limits = Limits(question_timeout_ms=2 * HOUR)
+    assert [question_ms(said, limits) for said in (0, HOUR, 9 * HOUR)] == [2 * HOUR, HOUR, 9 * HOUR]
 
 
 def test_no_model_is_asked_where_the_deployment_says_so() -> None:

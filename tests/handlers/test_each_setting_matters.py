@@ -384,9 +384,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
             "function_code": "pinned",
             "alias_approval": "setting",
             "retry_policy": "quick",
-            "retry_attempts": 99,
             "model_replanning": "off",
-            "question_longest_ms": 5_000,
         }.items()
         if name in usual
     }

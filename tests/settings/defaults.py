@@ -62,12 +62,6 @@ async def attempts_of_a_step(world: World) -> int:
     return len(calls)
 
 
-async def attempts_of_a_step_that_may_have_nine(world: World) -> int:
-    calls = declare(world)
-    await begin(world, DOWN.replace("nodes", "retry: {max_attempts: 9, base: 1s, budget: 10h}\nnodes"))
-    return len(calls)
-
-
 async def attempts_of_an_inverse(world: World) -> int:
     calls = declare(world)
     saga = await begin(world, "name: w\nnodes: {a: {tool: give}}", 10)

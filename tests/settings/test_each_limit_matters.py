@@ -17,7 +17,6 @@ from baton.core.limits import (
     Estimates,
     Execution,
     Failing,
-    Inverses,
     LastResort,
     Lifetime,
     Limits,
@@ -25,6 +24,7 @@ from baton.core.limits import (
     Money,
     People,
     Questions,
+    Registration,
     Replanning,
     Retrying,
     SignalLimits,
@@ -43,7 +43,18 @@ from tests.kit.world import USER, World
 from tests.settings import breakers, defaults, lifetimes, people
 
 SECTIONS = (
-    *(Execution, Failing, Retrying, Inverses, Replanning, Questions, LastResort, Effects, Liveness, Lifetime),
+    *(
+        Execution,
+        Failing,
+        Retrying,
+        Registration,
+        Replanning,
+        Questions,
+        LastResort,
+        Effects,
+        Liveness,
+        Lifetime,
+    ),
     *(Values, SignalLimits, People, Tenants, Stores, Estimates, Money),
 )
 
@@ -386,16 +397,12 @@ CASES: dict[str, Case] = {
     "saga_days": Case(lifetimes.days_until_a_saga_fails_that_gets_no_signal, 2, 10, (2, None)),
     "retention_days": Case(lifetimes.is_a_saga_there_a_year_later, 2, 10, (False, True)),
     "retry_policy": Case(defaults.attempts_of_a_step, "none", "quick", (1, 3)),
-    "retry_attempts": Case(defaults.attempts_of_a_step_that_may_have_nine, 2, 100, (2, 9)),
     "undo_attempts": Case(defaults.attempts_of_an_inverse, 2, 5, (2, 5)),
     "undo_ms": Case(defaults.attempts_of_an_inverse, 1_000, 600_000, (1, 5)),
     "replan_attempts": Case(defaults.other_ways_of_a_step, 1, 4, (1, 4)),
     "model_replanning": Case(defaults.is_a_model_asked_about_a_failed_step, "off", "on", (False, True)),
     "question_timeout_ms": Case(
         defaults.hours_of_questions, 3 * defaults.HOUR, 24 * defaults.HOUR, ((3, 3, 3, 48), (24, 24, 24, 48))
-    ),
-    "question_longest_ms": Case(
-        defaults.hours_of_questions, 5 * defaults.HOUR, 99 * defaults.HOUR, ((5, 5, 5, 5), (24, 24, 24, 48))
     ),
     "saga_timeout_ms": Case(
         defaults.fates_after_an_hour, 60_000, 0, (("failed", "waiting"), ("waiting", "waiting"))

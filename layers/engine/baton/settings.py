@@ -28,7 +28,6 @@ from baton.core.limits import (
     Execution,
     Failing,
     FunctionCode,
-    Inverses,
     LastResort,
     Lifetime,
     Limits,
@@ -36,6 +35,7 @@ from baton.core.limits import (
     Money,
     People,
     Questions,
+    Registration,
     Replanning,
     Retrying,
     SignalLimits,
@@ -183,7 +183,7 @@ class Sagas(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, SignIn, Sagas, Inverses, SignalLimits, Estimates, MetricsSettings, Settings):
+class ApiSettings(Callers, SignIn, Sagas, Registration, SignalLimits, Estimates, MetricsSettings, Settings):
     """Settings of the api function."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]

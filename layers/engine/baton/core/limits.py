@@ -60,14 +60,6 @@ class Retrying:
             description="Preset of the retries of a failure for which neither the document nor the failure matrix has a policy of its own.",
         ),
     ] = "standard"
-    retry_attempts: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=100,
-            description="Attempts of a step at most, whatever its document says. Inverses have `UndoAttempts`.",
-        ),
-    ] = 100
     saga_retries: Annotated[
         int,
         Meta(
@@ -88,9 +80,18 @@ class Retrying:
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Inverses:
-    """Attempts to undo a step. A workflow keeps those with which its document was registered."""
+class Registration:
+    """Values that fill in a document when it is registered. Its workflow keeps them."""
 
+    saga_timeout_ms: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=31_622_400_000,
+            description="Longest time of a saga whose document has neither `timeout` nor `limits.wall_time`, when it is "
+            "registered. 0: as long as `SagaDays`.",
+        ),
+    ] = 0
     undo_attempts: Annotated[
         int,
         Meta(
@@ -148,15 +149,6 @@ class Questions:
             "node keeps the one with which its document was registered.",
         ),
     ] = DAY_MS
-    question_longest_ms: Annotated[
-        int,
-        Meta(
-            ge=1_000,
-            le=31_622_400_000,
-            description="Longest time until a question expires, whatever its document, tool or function says. Steps of an "
-            "escalation add theirs.",
-        ),
-    ] = 31_622_400_000
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -353,15 +345,6 @@ class Liveness:
 class Lifetime:
     """Lifetime of sagas and of their stored data."""
 
-    saga_timeout_ms: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=31_622_400_000,
-            description="Longest time of a saga whose document has neither `timeout` nor `limits.wall_time`, when it is "
-            "registered. 0: as long as `SagaDays`.",
-        ),
-    ] = 0
     saga_days: Annotated[
         int,
         Meta(
@@ -531,7 +514,7 @@ class Limits(
     Execution,
     Failing,
     Retrying,
-    Inverses,
+    Registration,
     Replanning,
     Questions,
     LastResort,

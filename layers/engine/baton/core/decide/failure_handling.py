@@ -34,13 +34,13 @@ from baton.core.failures.matrix import DEFAULTS, RETRY
 from baton.core.failures.policy import ASK, PRESETS, PolicyChange, PolicyEntry, Rules, draw_jitter
 from baton.core.failures.strategies.base import STARTER, SUGGEST, FailureContext, Strategy
 from baton.core.failures.strategies.ladder import (
+    completed,
     entry_of,
     is_said,
     laid_over,
     merge,
     next_step,
     severity_of,
-    within,
 )
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import FUNCTION, Node
@@ -68,7 +68,7 @@ def entry_of_child(failure: Failure, rules: Rules, limits: Limits = USUAL) -> Po
     code, kind = cause_of(failure)
     ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
     entry = PolicyEntry(kind=kind, ladder=ladder, policy=PRESETS["none"])
-    return within(laid_over(entry, code, kind, (rules,)), limits)
+    return completed(laid_over(entry, code, kind, (rules,)), limits)
 
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.

@@ -432,7 +432,7 @@ _LEFT_OUT = "…"
 
 def question_ms(said: int, limits: Limits) -> int:
     """Return the milliseconds for which a question waits. `said`: those that its author wrote; 0: none."""
-    return min(said or limits.question_timeout_ms, limits.question_longest_ms)
+    return said or limits.question_timeout_ms
 
 
 def approval_of(

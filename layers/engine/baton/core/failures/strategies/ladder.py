@@ -66,19 +66,17 @@ def entry_of(
         entry = merge(entry, PolicyChange(last=FAIL))
     elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
         entry = merge(entry, PolicyChange(last=last))
-    return within(laid_over(entry, code, class_, rules), limits, is_inverse=is_inverse)
+    return completed(laid_over(entry, code, class_, rules), limits)
 
 
-def within(entry: PolicyEntry, limits: Limits, *, is_inverse: bool = False) -> PolicyEntry:
-    """Return the entry with what a deployment says where the rules say nothing, and with its caps."""
+def completed(entry: PolicyEntry, limits: Limits) -> PolicyEntry:
+    """Return the entry with what a deployment says where the rules say nothing."""
     if limits is USUAL:
         return entry
-    most = entry.policy.max_attempts if is_inverse else limits.retry_attempts
     return replace(
         entry,
-        policy=replace(entry.policy, max_attempts=min(entry.policy.max_attempts, most)),
         at_most={REPLAN: limits.replan_attempts, **entry.at_most},
-        expires_ms=min(entry.expires_ms or limits.question_timeout_ms, limits.question_longest_ms),
+        expires_ms=entry.expires_ms or limits.question_timeout_ms,
     )
 
 
