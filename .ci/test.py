@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 # Each is one process of pytest: one that shares its tests with others would collect them, and start their servers, once more.
-# The longest go first, so that none is waited for in the end; the browser's mostly waits.
+# The longest go first and the shortest last, so that no processor is idle in the end; the browser's mostly waits.
 POLITE = (
     "lint",
     "simulation",
     "rest",
     "browser",
     "core",
-    "handlers",
     "runtime",
-    "contract",
+    "handlers",
     "types",
+    "contract",
     "deploy",
 )
 FIRST = ("e2e",)

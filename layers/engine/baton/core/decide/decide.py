@@ -392,7 +392,7 @@ RULES = (
 _LOOKS = attrgetter(*(rule.when for rule in RULES))  # in one call: most sagas meet two rules
 
 
-class _Entry(Struct, gc=False):
+class _Entry(Struct):
     """An entry in the making: the state after its events, and the bytes of room left."""
 
     program: Program

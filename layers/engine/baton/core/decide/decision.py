@@ -233,7 +233,7 @@ def activation(program: Program, state: State, slot: str) -> Activation:
     return Activation(slot, program.node_at(state, slot) if place.item else program.nodes[place.node], place)
 
 
-class DecisionBuilder(Struct, gc=False):
+class DecisionBuilder(Struct):
     """A decision in the making. `state` moves on with every fact noted."""
 
     program: Program
