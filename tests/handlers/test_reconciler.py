@@ -71,7 +71,7 @@ def saga_in(shard: int, skip: int = 0) -> SagaRef:
 
 
 def due(deployment: Deployment, ref: SagaRef, at: int | None) -> SagaRef:
-    """A head that is due at a moment, or never."""
+    """A head that is due at a moment, or that has ended."""
     head = Head(
         ref=ref,
         workflow="w",
@@ -82,6 +82,8 @@ def due(deployment: Deployment, ref: SagaRef, at: int | None) -> SagaRef:
         start=b"{}",
         due_at=at,
         lane=TIMER,
+        status="running" if at is not None else "completed",
+        group="open" if at is not None else "done",
     )
     assert deployment.log.create_head(head) is None
     return ref
