@@ -17,6 +17,7 @@ from baton.core.outside import USER_PATTERN, USER_SHAPE
 from baton.core.read.answers import ATTEMPTS
 from baton.core.read.day_costs import BY, OF
 from baton.runtime.engine.request import SAGA_ID
+from baton.runtime.requests import travel
 from baton.runtime.requests.answers import INCIDENT_ID, INCIDENT_STATUSES
 from baton.runtime.requests.operators import LETTER_ID
 from baton.runtime.requests.queries import MAX_EVENTS
@@ -263,6 +264,13 @@ _BY = word_parameter("by", BY, "Key by which costs are summed. Default: workflow
 _DAY = day("day", "Day (UTC) on which the sagas last began to run, began to wait, or ended. Default: today.")
 _SINCE = moment("since", "Return only sagas with `changed_at` at or after this time.")
 _AFTER = whole_parameter("after", 0, MAX_NUMBER, 0, "Return only entries with a higher version.")
+_AT = whole_parameter(
+    "at", 0, MAX_NUMBER, 0, "Version of the log: the saga is shown as it was then. 0: as it is."
+)
+_TO = whole_parameter("to", 0, MAX_NUMBER, 0, "Version of the second saga's log. 0: as it is.")
+_SECOND = pattern_parameter(
+    "second", SAGA_ID, "the id of a saga", "Second saga. It may be the first, at another version."
+)
 _KIND = word_parameter(
     "kind",
     ATTEMPTS,
@@ -433,9 +441,21 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="GET", path="/sagas/{saga}", id="showSaga", roles=("read",),
-        handler=lambda ask: ask.queries.show(ask.path["saga"]),
-        summary="Retrieve the state of a saga and its result.",
-        parameters=(_SAGA,), answers={200: "Saga"},
+        handler=lambda ask: ask.queries.show(ask.path["saga"], **ask.query),
+        summary="Retrieve a saga and its result.",
+        parameters=(_SAGA,), query=(_AT,), answers={200: "Saga"},
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/state", id="showState", roles=("read",),
+        handler=lambda ask: travel.state_at(ask.queries, ask.path["saga"], **ask.query),
+        summary="Retrieve a saga as it was at a version of its log, with the outputs of its nodes.",
+        parameters=(_SAGA,), query=(_AT, _AFTER, _RUNS), answers={200: "SagaState"}, refusals=(413,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/diff/{second}", id="compareSagas", roles=("read",),
+        handler=lambda ask: travel.compare(ask.queries, ask.path["saga"], ask.path["second"], **ask.query),
+        summary="Compare two sagas, or two versions of one: their parts, and the last attempts at each node.",
+        parameters=(_SAGA, _SECOND), query=(_AT, _TO), answers={200: "Comparison"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/events", id="listEvents", roles=("read",),
@@ -467,19 +487,19 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/sagas/{saga}/explain", id="showWay", roles=("read",),
         handler=lambda ask: ask.queries.way(ask.path["saga"], **ask.query),
         summary="List the nodes of a saga in the order in which they were settled.",
-        parameters=(_SAGA,), query=(_AFTER, _STEPS), answers={200: "Way"}, refusals=(413,),
+        parameters=(_SAGA,), query=(_AFTER, _STEPS, _AT), answers={200: "Way"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/explain/{node}", id="explainNode", roles=("read",),
-        handler=lambda ask: ask.queries.explain(ask.path["saga"], ask.path["node"]),
+        handler=lambda ask: ask.queries.explain(ask.path["saga"], ask.path["node"], **ask.query),
         summary="Explain why a node ran or did not run, for each of its rounds.",
-        parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(413,),
+        parameters=(_SAGA, _NODE), query=(_AT,), answers={200: "Explanation"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/steps", id="listSteps", roles=("read",),
         handler=lambda ask: ask.queries.steps(ask.path["saga"], **ask.query),
         summary="List the attempts of a saga with their inputs and outputs, in the order of its log.",
-        parameters=(_SAGA,), query=(_KIND, _AFTER, _RUNS), answers={200: "StepPage"}, refusals=(413,),
+        parameters=(_SAGA,), query=(_KIND, _AFTER, _RUNS, _AT), answers={200: "StepPage"}, refusals=(413,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=handlers.cancel, roles=("run",),

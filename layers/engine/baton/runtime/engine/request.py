@@ -73,6 +73,15 @@ class Opened:
     history: History
     program: Program
 
+    async def go_to(self, version: int) -> None:
+        """Go back to a version. Raises `NotFound` if there is none yet."""
+        state = self.history.state
+        if version > state.version:
+            raise NotFound(
+                f"`{state.origin.saga}` has no version {version}: its newest one is {state.version}"
+            )
+        self.history.state = await self.history.state_at(version)
+
 
 class Request:
     """Caller with its collaborators, until `deadline` (epoch ms).

@@ -253,10 +253,19 @@ class Queries:
 
     # ---- sagas
 
-    async def show(self, saga: str) -> Saga:
-        """Return the saga's view, folded from its log. Raises `NotFound`."""
-
+    async def open(self, saga: str, at: int = 0) -> Opened:
+        """Load a saga as it is, or as it was at version `at`. Raises `NotFound`."""
         opened = await self._request.open(saga)
+        if at:
+            await opened.go_to(at)
+        return opened
+
+    async def show(self, saga: str, at: int = 0) -> Saga:
+        """Return the saga's view, folded from its log up to version `at`, or whole. Raises `NotFound`."""
+        return await self.view(await self.open(saga, at))
+
+    async def view(self, opened: Opened) -> Saga:
+        """Return the view of a saga that was opened."""
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
         view = saga_view(state, opened.program, self._engine.tools)
@@ -326,67 +335,66 @@ class Queries:
             engine.log, self._parts.call, engine.clock, opened, BillingSettings.of(engine.limits)
         )
 
-    async def way(self, saga: str, after: int, limit: int) -> Way:
+    async def way(self, saga: str, after: int, limit: int, at: int = 0) -> Way:
         """Return the path of a saga, in the order in which its nodes were settled, in pages: `next` continues
         it.
 
         A page has about `limit` nodes. Raises `NotFound`, `TooLarge`.
         """
-        opened = await self._request.open(saga)
-        engine = self._engine
-        story = await story_of(
-            engine.log, self._parts.call, engine.clock, opened, lambda story: has_page(story, after, limit)
-        )
+        opened = await self.open(saga, at)
+        story = await self.story(opened, lambda story: has_page(story, after, limit))
         return way(story, after, limit, MAX_SHOWN, **_named(opened))
 
-    async def explain(self, saga: str, node: str) -> Explanation:
+    async def explain(self, saga: str, node: str, at: int = 0) -> Explanation:
         """Explain for each round of a node why it ran, or did not.
         Raises `NotFound` with the nearest name, `TooLarge`.
         """
-        opened = await self._request.open(saga)
-        engine = self._engine
+        opened = await self.open(saga, at)
 
         def forget_old(story: Story) -> bool:
             del story.runs[:-MOST_RUNS]
             return False
 
-        story = await story_of(
-            engine.log, self._parts.call, engine.clock, opened, forget_old, wants=lambda name, _: name == node
-        )
-        found = await self._run_views(opened.history, story, [*story.runs, *open_slots(story, node)])
+        story = await self.story(opened, forget_old, lambda name, _: name == node)
+        found = await self.run_views(opened, story, [*story.runs, *open_slots(story, node)])
         runs: dict[str, list[StepRun]] = {}
         for run in found:
             runs.setdefault(slot_of(run.node, tuple(run.iteration)), []).append(run)
         return explain(story, node, MAX_SHOWN, runs, **_named(opened))
 
-    async def steps(self, saga: str, after: int, limit: int, kind: str = "") -> StepPage:
+    async def steps(self, saga: str, after: int, limit: int, kind: str = "", at: int = 0) -> StepPage:
         """Return a page of the attempts of a saga, in the order of its log; `next` continues it.
 
         `kind`: `undo` for those of inverses, `alternative` for those of a model's alternatives, `step` for
         others. A page has about `limit`, all of each entry. Raises `NotFound`, `TooLarge`.
         """
-        opened = await self._request.open(saga)
-        engine = self._engine
-
-        story = await story_of(
-            engine.log,
-            self._parts.call,
-            engine.clock,
+        opened = await self.open(saga, at)
+        story = await self.story(
             opened,
             lambda story: page_of_runs(story, after, limit, kind)[1] is not None,
-            wants=lambda _, version: version > after,
+            lambda _, version: version > after,
         )
         runs, rest = page_of_runs(story, after, limit, kind)
         is_shown = rest is None and kind in ("", STEP)
         open_ones = open_slots(story)[:limit] if is_shown else ()
-        steps = await self._run_views(opened.history, story, [*runs, *open_ones])
+        steps = await self.run_views(opened, story, [*runs, *open_ones])
         return StepPage(steps=steps, next=rest, **_named(opened))
 
-    async def _run_views(
-        self, history: History, story: Story, runs: Sequence[AttemptEnd | str]
+    async def story(
+        self,
+        opened: Opened,
+        is_enough: Callable[[Story], bool] = _never,
+        wants: Callable[[str, int], bool] = wants_nothing,
+    ) -> Story:
+        """Call `story_of`."""
+        engine = self._engine
+        return await story_of(engine.log, self._parts.call, engine.clock, opened, is_enough, wants)
+
+    async def run_views(
+        self, opened: Opened, story: Story, runs: Sequence[AttemptEnd | str]
     ) -> list[StepRun]:
         """Return attempts with their inputs."""
-        fetching = Fetching(self._engine, self._parts.call, self._tenant, history)
+        fetching = Fetching(self._engine, self._parts.call, self._tenant, opened.history)
         views: list[StepRun] = []
         for run in runs:
             if isinstance(run, str):
