@@ -33,7 +33,7 @@ nodes:
     output_schema: {type: object, required: [seat], properties: {seat: {type: string}}}
   note:
     map: {over: [1, 2, 3], concurrency: 2}
-    model: {name: m, prompt: 'n ${item}', corrections: 1}
+    model: {name: m, prompt: 'n ${item}'}
     after: before
     timeout: 20s
     output_schema: {type: object, required: [of], properties: {of: {type: string}}}
@@ -73,7 +73,7 @@ def add_assisted(registry: Registry, books: Books) -> None:
         before = await context.step("work", 4)
 
         async def note(n: int) -> str:
-            return (await context.model("m", f"n {n}", schema=Note, corrections=1, timeout="20s")).of
+            return (await context.model("m", f"n {n}", schema=Note, timeout="20s")).of
 
         found, notes = await asyncio.gather(
             context.agent(helper, f"For {before['n']}."), context.map(note, [1, 2, 3], concurrency=2)

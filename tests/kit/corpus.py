@@ -259,14 +259,19 @@ async def _effects(world: World) -> str:
 
 
 async def _freed(world: World) -> str:
-    """Two sagas with one key, and an operator who frees its claim whenever that is harmless."""
+    """Two sagas with one key, and an operator who frees its claim whenever that is harmless, and answers what they ask."""
     saga = await start(world, TWICE_HAULED, {}, "w")
     await patiently(world, lambda service: service.start("w", {}, "key-2"))
-    while len([head for head in world.log.heads() if world.end(head.ref.id) is not None]) < 2:
-        for _, key in list(world.effects.stored):
-            with suppress(Crash, EngineFault, NotAllowedNow):
-                await world.service().claims.free(key, "it takes long", force=False)
-        await asyncio.sleep(1)
+    both = [head.ref.id for head in world.log.heads()]
+
+    async def free() -> None:
+        while not all(world.end(one) is not None for one in both):
+            for _, key in list(world.effects.stored):
+                with suppress(Crash, EngineFault, NotAllowedNow):
+                    await world.service().claims.free(key, "it takes long", force=False)
+            await asyncio.sleep(1)
+
+    await asyncio.gather(free(), *(answering(world, one, shown, with_books(world.books)) for one in both))
     return saga
 
 

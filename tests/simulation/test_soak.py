@@ -43,6 +43,7 @@ def test_a_broken_promise_is_made_small_and_told_as_a_story(says: Says) -> None:
     assert "step_succeeded" in text
 
 
+@pytest.mark.soak  # every scenario is run once, undisturbed, before the first schedule
 def test_a_run_that_finds_something_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

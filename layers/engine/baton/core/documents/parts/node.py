@@ -301,7 +301,8 @@ class Asking(Model):
     corrections: Annotated[int, between(0, MOST_CORRECTIONS)] = Field(
         default=3,
         description=(
-            "Number of requests after answers that do not match `output_schema`. Then a person is asked."
+            "Number of requests after answers that do not match `output_schema`. Retries after other failures "
+            "count, too. Then a person is asked."
         ),
     )
     background: bool = Field(
