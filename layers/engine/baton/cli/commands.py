@@ -33,6 +33,7 @@ from baton.cli.deployment.sagas import (
     list_sagas,
     live,
     logs,
+    messages,
     show,
     start,
     steps,
@@ -47,6 +48,7 @@ from baton.cli.deployment.steering import (
     resume,
     retry_saga,
     rollback,
+    say,
     send_events,
     signal,
     wake,
@@ -64,10 +66,11 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, render, upgrade),
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
-        *(start, intend, list_sagas, show, events, steps, logs, live, value, explain, cost, budget),
+        *(start, intend, list_sagas, show, events, steps, logs, live, messages, value, explain, cost, budget),
         *(
             cancel,
             signal,
+            say,
             send_events,
             inbox,
             answer,

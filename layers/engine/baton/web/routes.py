@@ -289,6 +289,13 @@ _FROM = whole_parameter(
     0,
     "Position at which the part begins: the value of `next` from the previous part.",
 )
+_MESSAGES = whole_parameter(
+    "limit",
+    1,
+    200,
+    100,
+    "Approximate maximum number of messages on a page. Those of an entry are on one page.",
+)
 _EVENTS = whole_parameter("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum number of entries on a page.")
 
 _CLAIM = pattern_parameter(
@@ -449,6 +456,17 @@ ROUTES: tuple[Route[Any], ...] = (
         summary="Retrieve the texts that the saga's models are generating. The request registers the caller "
             "as a viewer for 30 s.",
         parameters=(_SAGA,), answers={200: "LiveTexts"},
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/messages", id="listMessages", roles=("read",),
+        handler=lambda ask: ask.queries.messages(ask.path["saga"], **ask.query),
+        summary="List the messages to the saga's agents, and their answers.",
+        parameters=(_SAGA,), query=(_AFTER, _MESSAGES), answers={200: "MessagePage"}, refusals=(413,),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/messages", id="sendMessage", handler=handlers.say, roles=("run", "answer"),
+        summary="Send a message to an agent, or end its conversation. A repeated request with the same idempotency key has no effect.",
+        parameters=(_SAGA,), body=bodies.MessageBody, has_key=True, answers={202: "Signalled"}, refusals=(409,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", roles=("read",),

@@ -128,6 +128,8 @@ class AgentWords:
             return f"{item_words(turn_item(event['turn']))} begins{more}", frozenset(
                 ("turn", "heard", "segments", "used")
             )
+        if kind == "message_awaited":
+            return f"waits for the next message, until {event['until']}", frozenset(("until", "used"))
         if kind == "operations_began":
             return self._operations(event)
         if kind == "function_closed":

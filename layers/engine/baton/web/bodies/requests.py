@@ -37,6 +37,7 @@ from baton.runtime.requests.answers import MOST_NOTE
 from baton.runtime.requests.operators import MOST_REDRIVEN
 
 MAX_KEY = 255
+MAX_MESSAGE = 32_768
 B = TypeVar("B", bound="Body")
 
 # Pydantic's messages in the words of JSON.
@@ -257,6 +258,32 @@ class SignalBody(Body):
     def why(self) -> Failure | None:
         """Return the failure that the signal brings in place of a payload, or None."""
         return None if self.failure is None else failed_with(self.failure.code, self.failure.message)
+
+
+class MessageBody(Body):
+    """Message to an agent, or the end of its conversation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["text"]}, {"required": ["ends"], "properties": {"ends": {"const": True}}}]
+        }
+    )
+
+    text: str = Field(
+        "", min_length=1, max_length=MAX_MESSAGE, pattern=r"\S", description="Text of the message."
+    )
+    to: str = Field(
+        "", max_length=64, description="Node of the agent, if several of the workflow hear different signals."
+    )
+    ends: bool = Field(
+        False, description="With `true`, no message follows, and the agent ends with its last answer."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> MessageBody:
+        if self.ends == ("text" in self.model_fields_set):
+            raise ValueError("write a `text`, or `ends: true` without one")
+        return self
 
 
 class CallbackBody(Body):
