@@ -113,6 +113,33 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
         return hashlib.sha256(data).hexdigest()[:12]
 
 
+class PinnedTool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A tool of an MCP server. `name`: the server's own. `sha256`: of both schemas."""
+
+    name: str
+    effect: str
+    sha256: str
+    requires_approval: bool = False
+    description: str = ""
+    parameters: dict[str, Any]
+    result: dict[str, Any] | None = None
+
+
+class PinnedServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An MCP server. `credential`: `bearer`, the name of a header, or empty."""
+
+    url: str
+    protocol: str
+    credential: str = ""
+    tools: dict[str, PinnedTool]
+
+
+class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The tools of MCP servers that an application has pinned, by server."""
+
+    servers: dict[str, PinnedServer]
+
+
 PREFIX: Final = "std."
 STANDARD: Final = (
     "std.delete_resource", "std.describe_operations", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -20,6 +20,7 @@ T = TypeVar("T")
 # So much before the engine's own end of the step, so that a slow service is reported by name.
 EARLIER_MS = 50
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_HIDDEN: Final = "[redacted]"
 
 
 class _Nowhere:
@@ -127,6 +128,15 @@ def read_json(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def redacted(answer: HttpAnswer, texts: Iterable[str]) -> HttpAnswer:
+    """Return the answer of a service without texts that it was sent and repeats."""
+    body, headers = answer.body, dict(answer.headers)
+    for secret in texts:
+        body = body.replace(secret.encode(), _HIDDEN.encode())
+        headers = {name: value.replace(secret, _HIDDEN) for name, value in headers.items()}
+    return msgspec.structs.replace(answer, body=body, headers=headers)
 
 
 def _codes(body: Any) -> list[str]:
