@@ -38,10 +38,10 @@ def standard_tools(
     """Return the registry of standard tools. Without services they can be compiled against, and not run.
     `beside`: all tools that exist; without it these. `grants`: the tenants for which pipelines are kept.
     """
-    from baton.tools.standard import http, named, notify, openapi, pay, pipelines, search, stored
+    from baton.tools.standard import http, memory, named, notify, openapi, pay, pipelines, search, stored
 
     registry = Registry()
-    for module in (http, notify, openapi, pay, stored, named):
+    for module in (http, notify, openapi, pay, stored, memory, named):
         module.declare(registry, services)
     is_granted = partial(grants.allows, NAMED_PIPELINE)
     pipelines.declare(registry, services, named.rememberer(services, is_granted))

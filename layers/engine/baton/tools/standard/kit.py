@@ -11,7 +11,17 @@ import msgspec
 from baton.core.expressions import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
-from baton.ports.outside import Credentials, Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects
+from baton.ports.models import Embedder
+from baton.ports.outside import (
+    Credentials,
+    Entities,
+    Facts,
+    HttpAnswer,
+    HttpClient,
+    HttpRequest,
+    Mailer,
+    Objects,
+)
 from baton.tools.openapi.description import Apis
 
 P = ParamSpec("P")
@@ -32,13 +42,16 @@ class _Nowhere:
 
 NO_APIS: Final = Apis()
 NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
+NO_FACTS: Final = cast("Facts", _Nowhere())
+NO_MODELS: Final = cast("Embedder", _Nowhere())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
     """Services of a process.
 
-    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools report the missing setting.
+    `mail_from`, `payments_url`, `signing_key` and `embedding_model` may be empty: then their tools report the
+    missing setting.
     The credentials are those of `apis`, and are read only for a deployment with an API.
     """
 
@@ -52,6 +65,9 @@ class Services:
     mail_from: str = ""
     payments_url: str = ""
     signing_key: str = ""
+    facts: Facts = NO_FACTS
+    embedder: Embedder = NO_MODELS
+    embedding_model: str = ""
     apis: Apis = NO_APIS
     credentials: Credentials = NO_CREDENTIALS
 
