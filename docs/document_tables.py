@@ -68,6 +68,7 @@ _SHARED = {
     "retryLimit": "a whole number, or `max` and `then`",
     "bytesLimit": "a whole number, or `max` and `then`",
     "timeLimit": "a [duration](#durations), or `max` and `then`",
+    "conversation": "`true`, or an object with `idle`, a [duration](#durations)",
     "approval": "`true`, or an [approval](#approvals)",
     "replan": "[what a model suggests](failures.md#suggested-by-a-model)",
     "compensation": "a name of a tool, `none`, or an [object](failures.md#undoing)",

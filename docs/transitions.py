@@ -70,6 +70,7 @@ DOCUMENTS = (
     "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
+    "{name: talking, nodes: {a: {agent: {model: m, prompt: p, conversation: true}}}}",
     "{name: coded, on_failure: rollback, nodes: {a: {function: code}}}",
     "{name: changed, nodes: {changed: {tool: work}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",

@@ -67,4 +67,22 @@ def members() -> Saga:
     return Played(Program(graph, KINDS)).play()
 
 
-OF_THINKING = {"thought": thought, "pondered": pondered, "members": members}
+def talked() -> Saga:
+    """A conversation that hears two messages at once, and is ended by a person before a third."""
+    saga = thinking(more=", conversation: {idle: 3h}")
+    saga.go(answered("a#t1", data="hello"))
+    saga.signal("message", "one", "k1")
+    saga.signal("message", "two", "k2")
+    saga.go(after_ms=1_000)
+    saga.go(answered("a#t2", data="yes"))
+    failure = ev.failed_with("conversation_ended", "the conversation was ended")
+    end = ev.SignalReceived(
+        name="message", key="k3", payload=ev.Value(), by="ada", at=saga.now, failure=failure
+    )
+    saga.put(end, epoch=0, invocation="api")
+    saga.signal("message", "three", "k4")
+    saga.go(after_ms=1_000)
+    return saga
+
+
+OF_THINKING = {"thought": thought, "pondered": pondered, "members": members, "talked": talked}

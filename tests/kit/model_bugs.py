@@ -10,8 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.log.folding import fold, open_folds
 from baton.core.log.records import Response
-from baton.core.log.state import Used
+from baton.core.log.scopes import Agent, TurnBegan, next_turn
+from baton.core.log.state import State, Used
 from baton.core.log.work import Callback
 from baton.core.models import messages
 from baton.core.nodes import replanning, task
@@ -226,6 +228,37 @@ def what_the_dead_have_asked_for_does_not_count() -> Iterator[None]:
     real = Ledger.revived
     with replaced(Ledger, "revived", revived):
         yield
+
+
+@contextmanager
+def of_messages_that_come_together_one_is_heard() -> Iterator[None]:
+    """Message row: a turn takes all messages that are there, and tells its model the first."""
+
+    def begin(work: Agent, event: Any, items: Any, heard: tuple[Any, ...] = ()) -> Agent:
+        return real(work, event, items, heard[:1])
+
+    real = next_turn
+    with replaced(open_folds, "next_turn", begin):
+        yield
+
+
+@contextmanager
+def a_message_is_heard_by_two_turns() -> Iterator[None]:
+    """Message row: the message that a conversation has waited for is there for the turn after as well."""
+
+    def began(state: State, event: Any) -> State:
+        after: State = real(state, event)
+        work = state.open.get(event.slot)
+        waited = isinstance(work, Agent) and work.until and work.turn < 3
+        return replace(after, signals=state.signals) if waited else after
+
+    table: Any = fold._TABLE
+    real: Any = table[TurnBegan]
+    table[TurnBegan] = began
+    try:
+        yield
+    finally:
+        table[TurnBegan] = real
 
 
 @contextmanager

@@ -245,6 +245,8 @@ PLANTED: Mapping[str, Planted] = {
         Planted(model_bugs.what_was_held_is_paid_beside_the_answer, MODELS, at_rest("ponders")),
         Planted(model_bugs.a_transcript_says_when_it_was_made, MODELS, at_rest("thinks")),
         Planted(model_bugs.the_calls_of_a_turn_share_a_child, AGAIN, at_rest("delegates")),
+        Planted(model_bugs.of_messages_that_come_together_one_is_heard, RESULT, at_rest("converses")),
+        Planted(model_bugs.a_message_is_heard_by_two_turns, RESULT, at_rest("converses")),
         Planted(model_bugs.a_cut_is_forgotten_with_its_request, MODELS, at_rest("forgets")),
         Planted(model_bugs.what_is_not_announced_is_not_looked_at, LIVENESS, at_rest("ponders")),
         Planted(model_bugs.a_plan_forgets_what_was_done, DEEDS, at_rest("replans")),

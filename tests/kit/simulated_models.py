@@ -336,6 +336,47 @@ async def delegates(world: World, start: Callable[..., Awaitable[str]], patientl
     return await attended(world, saga, patiently, lambda ask: first_of(ask, "yes"))
 
 
+CONVERSES = """
+name: converses
+nodes:
+  talk:
+    agent: {model: m, prompt: 'Hello.', tools: [add], conversation: {idle: 30d}}
+    timeout: 20s
+  after: {tool: work, after: talk, with: {n: 5}}
+output: '${ctx.talk.output}'
+"""
+SAID = ("one", "two", "three")
+
+
+async def converses(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """A conversation to which a user says one thing, and later two at once; each is sent twice.
+
+    The agent calls a tool for each turn of its user. It ends once it has heard all, with what it has heard.
+    """
+
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        heard = [str(one["content"]) for one in request.messages if one["role"] == "user"][1:]
+        if {*SAID} <= {*heard}:
+            return asks_for(("end_conversation", {"output": " ".join(sorted(heard))}))
+        if request.messages[-1]["role"] == "user" and heard:
+            return asks_for(("add", {"numbers": [len(heard)]}))
+        return says(f"I have heard {len(heard)}.")
+
+    async def send(saga: str, text: str) -> None:
+        for _ in range(2):
+            with suppress(NotAllowedNow):  # it has heard all, and has ended
+                await patiently(world, lambda service: service.say(saga, text, f"said-{text}"))
+
+    world.models = Scripted(script)
+    saga = await start(world, CONVERSES, {}, "converses")
+    await asyncio.sleep(10)
+    await send(saga, SAID[0])
+    await asyncio.sleep(20)
+    for text in SAID[1:]:
+        world.spawn(send(saga, text))
+    return await attended(world, saga, patiently)
+
+
 async def surveys(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
     """A model that is asked about each item of a list, and is wrong about one of them until it is told."""
 

@@ -90,9 +90,8 @@ class CostCalls(Calls):
         page = await self._get("/costs", query, has="costs")
         sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
         while page["next"] is not None:
-            page = await self._get(
-                "/costs", {**query, "day": page["day"], "cursor": page["next"]}, has="costs"
-            )
+            more = {**query, "day": page["day"], "cursor": page["next"]}
+            page = await self._get("/costs", more, has="costs")
             left_out += page.get("left_out") or ()
             for row in page["costs"]:
                 before = sums.setdefault(row["key"], {**row, **dict.fromkeys(_SUMMED, 0)})
@@ -201,7 +200,7 @@ class PeopleCalls(Calls):
 
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
-RUNS = 200
+RUNS = MESSAGES = 200
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
 """Between two questions for the answer to a signal."""
 
@@ -240,20 +239,10 @@ class SagaCalls(Calls):
         self, saga: str, after: int | None = None, limit: int | None = None, lost: list[Any] | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the entries of a saga in order, at most `limit`. `lost` gets those that cannot be read."""
-        left = limit
-        while left is None or left > 0:
-            query = {"limit": str(min(EVENTS, left or EVENTS))}
-            if after is not None:
-                query["after"] = str(after)
-            page = await self._get_of(saga, "events", query=query, has="entries")
+        async for page in self._parts_of(saga, "events", "entries", {}, EVENTS, after, limit):
             for entry in page["entries"]:
                 yield entry
             (lost if lost is not None else []).extend(page.get("unreadable", ()))
-            if left is not None:
-                left -= len(page["entries"])
-            after = page.get("next")
-            if after is None:
-                return
 
     async def events_changed(
         self, saga: str, after: int, etag: str
@@ -284,41 +273,45 @@ class SagaCalls(Calls):
         """Return the texts that models are writing for a saga: `GET /sagas/{id}/live`."""
         return await self._get_of(saga, "live", has="texts")
 
-    async def way(
+    def way(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the path of a saga page by page, about `limit` steps."""
-        left = limit
-        while True:
-            query = {"limit": str(WAY if left is None else min(WAY, left))}
-            if after is not None:
-                query["after"] = str(after)
-            page = await self._get_of(saga, "explain", query=query, has="steps")
-            yield page
-            after = page.get("next")
-            if left is not None:
-                left -= len(page["steps"])
-            if after is None or (left is not None and left <= 0):
-                return
+        return self._parts_of(saga, "explain", "steps", {}, WAY, after, limit)
 
-    async def steps(
+    def steps(
         self, saga: str, kind: str = "", after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
         """Yield the attempts of a saga page by page, about `limit`: `GET /sagas/{id}/steps`."""
+        return self._parts_of(saga, "steps", "steps", {"kind": kind} if kind else {}, RUNS, after, limit)
+
+    async def _parts_of(
+        self, saga: str, what: str, has: str, given: Any, most: int, after: int | None, limit: int | None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield pages of what a saga has, about `limit` in all."""
         left = limit
-        while True:
-            query = {"limit": str(RUNS if left is None else min(RUNS, left))} | (
-                {"kind": kind} if kind else {}
-            )
+        while left is None or left > 0:
+            query = {"limit": str(most if left is None else min(most, left)), **given}
             if after is not None:
                 query["after"] = str(after)
-            page = await self._get_of(saga, "steps", query=query, has="steps")
+            page = await self._get_of(saga, what, query=query, has=has)
             yield page
             after = page.get("next")
             if left is not None:
-                left -= len(page["steps"])
-            if after is None or (left is not None and left <= 0):
+                left -= len(page[has])
+            if after is None:
                 return
+
+    def messages(self, saga: str, after: int | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Yield the messages to a saga's agents and their answers: `GET /sagas/{id}/messages`."""
+        return self._parts_of(saga, "messages", "messages", {}, MESSAGES, after, None)
+
+    async def say(
+        self, saga: str, text: str, key: str | None = None, *, to: str = "", ends: bool = False
+    ) -> dict[str, Any]:
+        """Send a message to an agent of a saga, or end its conversation: `POST /sagas/{id}/messages`."""
+        body = {**({"ends": True} if ends else {"text": text}), **({"to": to} if to else {})}
+        return await self._send_to(saga, "messages", body=body, key=key or new_key())
 
     async def explain(self, saga: str, node: str) -> dict[str, Any]:
         """Explain the state of a node: `GET /sagas/{id}/explain/{node}`."""
@@ -453,9 +446,8 @@ class WorkflowCalls(Calls):
 
     async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
         """Call `GET /workflows/{name}`, or the path of one of its versions."""
-        return await self._get(
-            path_of("workflows", name, *([] if version is None else [version])), has="nodes"
-        )
+        path = path_of("workflows", name, *([] if version is None else [version]))
+        return await self._get(path, has="nodes")
 
     async def tools(self) -> dict[str, Any]:
         """Return the tools: `GET /tools`."""
@@ -487,9 +479,13 @@ class UserCalls(Calls):
         page = await self._get("/users", {"user": name}, has="users")
         return self._shaped(page["users"][0] if page["users"] else {}, "state")
 
+    def facts(self, user: str) -> Pages:
+        """Return facts of a user page by page: `GET /users/facts`, as `sagas`."""
+        return self._pages("/users/facts", "facts", {"user": user}, None, None)
+
     async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Block or unblock a user, or set the user's limit: `POST /users/block`, `/unblock` or `/limit`."""
-        return await self._send(f"/users/{do}", body, has="state")
+        """Block, unblock or limit a user, or erase the user's facts: `POST /users/block` and so on."""
+        return await self._send(f"/users/{do}", body, has="erased" if do == "forget" else "state")
 
 
 class Api(

@@ -85,6 +85,13 @@ async def signal(ask: Ask[bodies.SignalBody]) -> Reply:
     return Reply(HTTPStatus.OK if is_over else HTTPStatus.ACCEPTED, sent, {"Location": f"/sagas/{saga}"})
 
 
+async def say(ask: Ask[bodies.MessageBody]) -> Reply:
+    """Handle `POST /sagas/{saga}/messages`."""
+    saga, body = ask.path["saga"], ask.body
+    sent = await ask.service.say(saga, body.text, ask.key, to=body.to, ends=body.ends)
+    return Reply(HTTPStatus.ACCEPTED, sent, {"Location": f"/sagas/{saga}/messages"})
+
+
 async def callback(ask: Ask[bodies.CallbackBody]) -> object:
     """Handle `POST /callbacks/{token}`."""
     return await ask.service.callback(ask.path["token"], ask.body.said())
@@ -213,6 +220,16 @@ async def limit_user(ask: Ask[bodies.UserLimitBody]) -> object:
     """Handle `POST /users/limit`."""
     body = ask.body
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
+
+
+async def list_facts(ask: Ask[None]) -> object:
+    """Handle `GET /users/facts`."""
+    return await ask.service.facts.page(**ask.query)
+
+
+async def forget_user(ask: Ask[bodies.UserFactsBody]) -> object:
+    """Handle `POST /users/forget`."""
+    return await ask.service.facts.erase(ask.body.user)
 
 
 async def trigger_schedule(ask: Ask[None]) -> Reply:

@@ -17,7 +17,18 @@ from baton.core.read import costs, definition_views, explain, places, step_runs,
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.runtime import recovery
-from baton.runtime.requests import aliases, claims, lists, operators, queries, schedules, steering, travel
+from baton.runtime.requests import (
+    aliases,
+    claims,
+    facts,
+    lists,
+    messages,
+    operators,
+    queries,
+    schedules,
+    steering,
+    travel,
+)
 from baton.runtime.requests import answers as people
 from baton.settings import ApiSettings
 from baton.web import replies
@@ -35,8 +46,10 @@ _FILES = (
     costs,
     definition_views,
     explain,
+    facts,
     step_runs,
     lists,
+    messages,
     operators,
     steering,
     people,

@@ -128,6 +128,8 @@ class AgentWords:
             return f"{item_words(turn_item(event['turn']))} begins{more}", frozenset(
                 ("turn", "heard", "segments", "used")
             )
+        if kind == "message_awaited":
+            return f"waits for the next message, until {event['until']}", frozenset(("until", "used"))
         if kind == "operations_began":
             return self._operations(event)
         if kind == "function_closed":
@@ -584,7 +586,7 @@ def _held(event: Event) -> EventSentence:
         words = f"waits for {needed}, whose rest others hold; asks again at {_moment(event.get('until'))}"
         return words, frozenset(("limit", "amount", "first", "until"))
     state = str(event.get("state") or "open").replace("_", "-")
-    words = f"waits for breaker `{event.get('breaker')}`, which is {state}; next probe at {_moment(event.get('until'))}"
+    words = f"waits for breaker `{event.get('breaker')}`, which is {state}; asks again at {_moment(event.get('until'))}"
     return words, frozenset(("breaker", "until", "state"))
 
 

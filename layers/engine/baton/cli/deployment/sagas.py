@@ -437,6 +437,28 @@ def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
         click.echo()
 
 
+@click.command(short_help="Show the messages to the agents of a saga, and their answers.")
+@saga_argument
+@click.option("--after", type=Whole(min=0), help="Only messages of entries with a version above this.")
+@json_option
+@click.pass_obj
+def messages(shared: Shared, saga: str, after: int | None, as_json: bool) -> None:
+    """Show the messages to the agents of a saga, and their answers. With --json: one message per line."""
+    from baton.words.text import plain
+
+    async def run(api: Api) -> None:
+        async for page in api.messages(saga, after):
+            for one in page["messages"]:
+                if as_json:
+                    print_json(one, line=True)
+                    continue
+                text = "ends the conversation" if one["ends"] and one["by"] else one["text"]
+                unread = "" if one["heard"] else "  (not read yet)"
+                click.echo(plain(f"{one['at'][11:19]}  {one['node'] or one['by']}: {text}{unread}"))
+
+    shared.call(run)
+
+
 @click.command(short_help="Show the attempts of a saga, with inputs and outputs.")
 @saga_argument
 @click.option(

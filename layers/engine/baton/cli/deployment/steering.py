@@ -235,6 +235,25 @@ def signal(
     print_answer(answer, as_json, f"{answer['id']}  was sent {name}{said}")
 
 
+@click.command()
+@saga_argument
+@click.argument("text", required=False)
+@click.option("--to", default="", metavar="NODE", help="Agent, if several hear different signals.")
+@click.option("--end", is_flag=True, help="End the conversation: the agent's last answer is its output.")
+@key_option
+@json_option
+@click.pass_obj
+def say(
+    shared: Shared, saga: str, text: str | None, to: str, end: bool, key: str | None, as_json: bool
+) -> None:
+    """Send a message to an agent of a saga."""
+    if end == bool(text):
+        raise click.UsageError("write the text of the message, or --end")
+    answer = shared.call(lambda api: api.say(saga, text or "", key, to=to, ends=end))
+    done = "was asked to end its conversation" if end else "was sent the message"
+    print_answer(answer, as_json, f"{answer['id']}  {done}")
+
+
 _NO_ANSWER = {
     "waiting": "`{name}` waits to be taken, and is not answered yet",
     "taken": "`{name}` was taken, and is not answered yet",

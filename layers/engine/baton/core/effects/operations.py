@@ -19,6 +19,8 @@ OFFERS, APIS, WORKFLOWS = "offers", "apis", "workflows"
 """Arguments of an agent's turn: by the name of a call without a tool of its own, what its model is told of
 it; the operations whose descriptions are fetched; and by name, the workflows whose input is looked up.
 """
+END_CONVERSATION, RESULT = "end_conversation", "output"
+"""The call by which an agent ends its conversation, and the argument with the output."""
 DESCRIBE: Final = "std.describe_operations"
 """The tool that describes operations."""
 NOT_LISTED: Final = "call_not_allowed"

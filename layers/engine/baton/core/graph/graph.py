@@ -387,6 +387,7 @@ class AgentParts(_Part, frozen=True, kw_only=True):
     `turn` is the step of all its turns; `calls` has one step for each tool that the agent may call.
     `tokens` 0: no limit. `repeatable`: tools that are called again with the same arguments.
     `operations`: a step for each operation of an API, by the name under which the model calls it.
+    `idle_ms`: the time for which a conversation waits for a message; 0: an answer ends the agent.
     """
 
     turn: Node
@@ -397,6 +398,7 @@ class AgentParts(_Part, frozen=True, kw_only=True):
     tokens: int = 0
     repeatable: tuple[str, ...] = ()
     operations: dict[str, Node] = {}
+    idle_ms: int = 0
 
     @property
     def by_name(self) -> dict[str, Node]:

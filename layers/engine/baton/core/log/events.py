@@ -52,6 +52,7 @@ from baton.core.log.scopes import (
     MapClosed,
     MapEnded,
     MapStopped,
+    MessageAwaited,
     ReplanEnded,
     TurnBegan,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "MapClosed",
     "MapEnded",
     "MapStopped",
+    "MessageAwaited",
     "NodeAdmitted",
     "NodeBegan",
     "NodePassed",
@@ -550,7 +552,7 @@ Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | 
 Attempted = StepSucceeded | StepFailed | AttemptFailed | StepInterrupted | CallbackOpened
 Reversible = StepSucceeded | StepFailed | StepStopped | ChildClosed
 Moving = (
-    TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan
+    TurnBegan | CallsBegan | MessageAwaited | AlternativeBegan | ItemsBegan
     | ItemsGathered | MapStopped | MapEnded | ChildOverdue | OperationsBegan
 )  # fmt: skip
 Event = (
@@ -580,6 +582,7 @@ Event = (
     | AgentBegan
     | TurnBegan
     | CallsBegan
+    | MessageAwaited
     | AgentClosed
     | MapBegan
     | ItemsBegan

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.effects.keys import canonical
+from baton.core.expressions import iso
 from baton.core.log.records import (
     LONGEST_MESSAGE,
     About,
@@ -23,6 +24,9 @@ from baton.core.log.records import (
     Work,
 )
 from baton.core.log.slots import Slot
+
+ENDS = "ends"
+"""Key of an answer with which an agent ends its conversation."""
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +59,7 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     segments.
     `listens`: the signal that brings it messages; `heard`: the messages with which this turn begins.
     `failed`: number of calls of this turn that cannot be made or have failed.
+    `until`, of a conversation that waits for a message: the end of its idle time.
     """
 
     given: Value
@@ -68,16 +73,29 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
     listens: str = ""
     heard: tuple[Value, ...] = ()
     failed: int = 0
+    until: int = 0
     word = "running"
 
     def view(self, schema: Any) -> dict[str, Any]:
-        return {"turn": self.turn, "calls": self.used.calls, "tokens": self.used.tokens}
+        shown = {"turn": self.turn, "calls": self.used.calls, "tokens": self.used.tokens}
+        return {**shown, "signal": self.listens, "until": iso(self.until)} if self.until else shown
+
+    @property
+    def signal(self) -> str:
+        return self.listens if self.until else ""
+
+    @property
+    def due(self) -> int | None:
+        return self.until or None
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Return the agent with its answers and results up to the cut; unfinished calls are repeated under
-        the same keys.
+        the same keys, and a conversation waits for as long as it still would at the cut.
         """
-        return self
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
+        return replace(self, until=self.until + later) if self.until else self
 
 
 def turn_item(turn: int) -> str:
@@ -161,13 +179,24 @@ class CallsBegan(About, frozen=True, tag="calls_began", omit_defaults=True, kw_o
     used: Progress = Progress()
 
 
+class MessageAwaited(About, frozen=True, tag="message_awaited", omit_defaults=True, kw_only=True):
+    """An agent has answered, and its conversation waits for the next message until `until`."""
+
+    until: int
+    used: Progress = Progress()
+
+
 class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw_only=True):
-    """An agent has its answer after `turns` turns."""
+    """An agent has its answer after `turns` turns.
+
+    `by`: the key of the signal that ended its conversation.
+    """
 
     became = "answered"
     made = ("output",)
     turns: int
     used: Progress = Progress()
+    by: str = ""
 
 
 def calls_words(calls: Iterable[Called]) -> str:
@@ -221,7 +250,13 @@ def next_turn(
         made=made,
         used=event.used,
         heard=heard,
+        until=0,
     )
+
+
+def awaiting(work: Agent, event: MessageAwaited) -> Agent:
+    """Return the agent that waits for a message."""
+    return replace(work, until=event.until, used=event.used)
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:

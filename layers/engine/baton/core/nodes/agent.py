@@ -1,5 +1,5 @@
 """An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks
-for none.
+for none. In a conversation it then waits for the next message.
 
 Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. The
 performance of a turn is in runtime/models/model_caller.py; the agent's state and its events are in
@@ -18,6 +18,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.records import Segment
 from baton.core.log.scopes import (
+    ENDS,
     Agent,
     Progress,
     agent_call_item,
@@ -53,7 +54,7 @@ class AgentKind(TaskKind):
 
     A turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and
     `tokens`: those that it has read, those that it has written, and those of a summary. A call `repeats` an
-    equal one that is in a segment of the transcript.
+    equal one that is in a segment of the transcript. An answer that `ends` a conversation has its output.
     """
 
     name = "agent"
@@ -62,9 +63,10 @@ class AgentKind(TaskKind):
         parts = _parts(node)
         if is_turn(item):
             asked = {name: cap for name, cap in node.limits.items() if name in ASKED}
-            if node.output_schema is None and not asked and not parts.tokens:
+            schema = None if parts.idle_ms else node.output_schema
+            if schema is None and not asked and not parts.tokens:
                 return parts.turn
-            return replace(parts.turn, output_schema=node.output_schema, limits=asked, agent=parts)
+            return replace(parts.turn, output_schema=schema, limits=asked, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return parts.by_name.get(tool, node)
@@ -119,6 +121,8 @@ class AgentKind(TaskKind):
         answer = context.content(at, given)
         if work.calls:
             return _next_turn(at, work, answer, work.used, context)
+        if work.until:
+            return _after_message(at, work, answer, context)
         used = _used(work, answer)
         if answer["calls"]:
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
@@ -129,14 +133,14 @@ class AgentKind(TaskKind):
                 ev.CallsBegan(**at.place.fields, calls=calls, used=used, at=at_ms),
                 begins=tuple(one.item for one in calls if one.result is None),
             )
-        if _heard(work, context) and _has_room(
-            _parts(at.node), used, answer
-        ):  # it has an answer, and its user has said something else meanwhile
-            more = _next_turn(at, work, answer, used, context)
-            if not isinstance(more, Failed):  # without a turn left, the answer is the answer
-                return more
-        output = ev.Value(v=answer["data"])
-        return Done(ev.AgentClosed(**at.place.fields, output=output, turns=work.turn, used=used))
+        parts = _parts(at.node)
+        if work.turn < parts.turns and _has_room(parts, used, answer):  # else the answer is the answer
+            if parts.idle_ms and ENDS not in answer:
+                until = context.now + parts.idle_ms
+                return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))
+            if not parts.idle_ms and _heard(work, context)[0]:  # its user has said something else meanwhile
+                return _next_turn(at, work, answer, used, context)
+        return _closed(at, work, answer, used, "it has no turn or no tokens left")
 
     def node_view(self, node: Node) -> dict[str, Any]:
         parts = _parts(node)
@@ -171,11 +175,45 @@ def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
-def _heard(work: Agent, context: NodeContext) -> tuple[str, ...]:
-    """Return the keys of the signals that are messages to the agent."""
-    if not work.listens:
-        return ()
-    return tuple(one.key for one in context.state.signals if one.name == work.listens)
+def _heard(work: Agent, context: NodeContext) -> tuple[tuple[str, ...], str]:
+    """Return the keys of the signals that are messages to the agent, in the order of the log, and the key of
+    the one after which no message follows: it has a failure.
+    """
+    heard = list[str]()
+    if work.listens:
+        for one in context.state.signals:
+            if one.name == work.listens and one.is_in_time(work.due):
+                if one.failure is not None:
+                    return tuple(heard), one.key
+                heard.append(one.key)
+    return tuple(heard), ""
+
+
+def _after_message(
+    at: Activation, work: Agent, answer: Mapping[str, Any], context: NodeContext
+) -> Next | None:
+    """Resume a conversation that waits: with a turn for the messages that came in time, or with its end."""
+    heard, ends = _heard(work, context)
+    if heard:
+        return _next_turn(at, work, answer, work.used, context)
+    if ends:
+        return _closed(at, work, answer, work.used, "a person has ended it", by=ends)
+    if context.now < work.until:
+        return None
+    return _closed(at, work, answer, work.used, "no message has come in time")
+
+
+def _closed(
+    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, why: str, by: str = ""
+) -> Done | Failed:
+    """Return the end of the agent with its last answer.
+    A conversation whose output has a schema fails if the agent has not given it; `why`: the end of it.
+    """
+    if _parts(at.node).idle_ms and at.node.output_schema is not None and ENDS not in answer:
+        text = f"the conversation is over, and the agent has not given its output: {why}"
+        return Failed(ev.failed_with(EXHAUSTED, text, at.node.name), by=by)
+    output = ev.Value(v=answer["data"])
+    return Done(ev.AgentClosed(**at.place.fields, output=output, turns=work.turn, used=used, by=by))
 
 
 def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
@@ -208,7 +246,7 @@ def _next_turn(
         ev.TurnBegan(
             **at.place.fields,
             turn=work.turn + 1,
-            heard=_heard(work, context),
+            heard=_heard(work, context)[0],
             segments=segments,
             used=used,
         ),

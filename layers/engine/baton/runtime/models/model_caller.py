@@ -18,9 +18,11 @@ from baton.core.effects.operations import (
     API,
     APIS,
     DESCRIBE,
+    END_CONVERSATION,
     OFFERS,
     OPERATION,
     OPERATIONS,
+    RESULT,
     WORKFLOWS,
     Operations,
     operation_name,
@@ -29,7 +31,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import SETTING
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
-from baton.core.log.scopes import PLAN, Agent, stand_in_answer
+from baton.core.log.scopes import ENDS, PLAN, Agent, stand_in_answer
 from baton.core.log.slots import owner_of
 from baton.core.log.state import State
 from baton.core.log.work import Callback
@@ -256,11 +258,14 @@ class ModelCaller:
         """Return an answer as the log has it. Raises `StepFailure`."""
         check_whole(answer)
         asked = answer.calls[:MOST_CALLS]
+        calls = await self._calls(asked, tools, made)
+        calls, ended = _ending(calls) if ENDS in self._step.node.arguments else (calls, {})
         return {
             "text": answer.text,
-            "calls": await self._calls(asked, tools, made),
+            "calls": calls,
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else answer_data(answer, self._step.node.output_schema),
+            **ended,
             **({said.ECHO: answer.echo} if answer.echo else {}),
             "tokens": [answer.usage.input, answer.usage.output, *summary],
             **({"no_summary": no_summary} if no_summary else {}),
@@ -299,6 +304,17 @@ class ModelCaller:
             return self._step.correction
         # That of a turn before this one: all its calls have failed, and their failures are in the state.
         return "; ".join(one.v["error"]["message"] for one in agent.tail[-1].results[:MOST_TOLD])
+
+
+def _ending(calls: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the calls that are made, and the end of a conversation, which is called for alone."""
+    ends = [one for one in calls if one["tool"] == END_CONVERSATION and "error" not in one]
+    if not ends:
+        return calls, {}
+    if len(calls) == 1:
+        return [], {"data": ends[0]["arguments"][RESULT], ENDS: True}
+    error = {"code": "input_invalid", "message": "call it alone, once the other calls have ended"}
+    return [{**one, "error": error} if one in ends else one for one in calls], {}
 
 
 def _told(offered: str, changed: str) -> dict[str, str]:

@@ -20,10 +20,10 @@ from baton.core.log.codec import SCHEME, decode_entry, value_of
 from baton.core.log.events import Entry, Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.labels import read_labels
-from baton.core.log.slots import Slot, slot_of
+from baton.core.log.slots import slot_of
 from baton.core.log.state import LISTS, State, status_of
 from baton.core.on_demand import OnDemand
-from baton.core.read.answers import STEP, LargeValue, Time, UnreadableEntries, Version, View
+from baton.core.read.answers import STEP, LargeValue, UnreadableEntries, Version, View
 from baton.core.read.costs import (
     BillingSettings,
     Budget,
@@ -40,13 +40,11 @@ from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
 from baton.errors import CorruptLog, NotFound, TooLarge, UserError
-from baton.ports import Clock, Definition, Head, Listed, Log, SagaRef, Sums
-from baton.ports import LiveTexts as WrittenTexts
+from baton.ports import Clock, Definition, Listed, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
 from baton.runtime.invocation.context import StoreRetrier
-from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import History, ReadingTime, readable, records_of
 from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
 from baton.runtime.requests.costs import aws_costs, costs_page, day_costs, rows_of_day, saga_cost
@@ -60,6 +58,7 @@ from baton.runtime.requests.lists import (
     SagaRow,
     of_saga,
 )
+from baton.runtime.requests.messages import LiveTexts, MessagePage, live_texts, messages_of
 
 if TYPE_CHECKING:
     from baton.core.documents import schema
@@ -286,8 +285,11 @@ class Queries:
 
     async def live(self, saga: str) -> LiveTexts:
         """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
-
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
+
+    async def messages(self, saga: str, after: int, limit: int) -> MessagePage:
+        """Return a page of what a saga's agents were told and have answered, in the order of its log."""
+        return await messages_of(self._engine, self._parts, await self._request.open(saga), after, limit)
 
     async def _shown(self, value: Value) -> tuple[Any, LargeValue | None]:
         """Return a value, or its reference if an answer has no room for it."""
@@ -630,77 +632,3 @@ async def add_related_sagas(
     if handler is not None and handler.saga:
         head = await scope.call(engine.log.read_head, SagaRef(ref.tenant, handler.saga))
         handler.status = head.status if head is not None else None
-
-
-WATCHES_MS = 30_000
-"""Milliseconds for which a viewer counts as watching after it has asked."""
-SAYS_AGAIN_MS = 10_000
-FRESH_MS = 15_000
-"""A worker writes at least every 5 s, and clocks differ by 3 s: what is
-older was left behind by one that is dead.
-"""
-_decode = msgspec.json.Decoder(list[WrittenText]).decode
-
-
-class LiveText(View):
-    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
-
-    node: str
-    iteration: list[int]
-    item: Annotated[str, "Turn of an agent, such as `t3`. Empty for a node with a single request."]
-    began_at: Annotated[Time, "Time of the request to the model."]
-    at: Annotated[Time, "Time when the worker stored this text."]
-    text: str
-
-
-class LiveTexts(View):
-    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
-
-    id: str
-    watched_until: Annotated[Time | None, "Time until which viewers are registered. Null after the end."]
-    texts: list[LiveText]
-
-
-async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> LiveTexts:
-    """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
-    head = await scope.call(engine.log.read_head, ref)
-    if head is None:
-        raise NotFound(f"there is no saga `{ref.id}`")
-    now, live = engine.clock.now(), engine.store.live
-    there = await scope.call(live.read, ref)
-    texts = _shown(head, there, now)
-    until = there.until if there is not None else 0
-    if _goes_on(head) and until < now + WATCHES_MS - SAYS_AGAIN_MS:
-        until, unless = now + WATCHES_MS, now + WATCHES_MS - SAYS_AGAIN_MS
-        # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
-        if await scope.call(live.watch, ref, now, until, unless) and not texts:
-            await scope.call(live.leave_word, head, now, until)
-    return LiveTexts(
-        id=ref.id,
-        watched_until=iso(until) if _goes_on(head) else None,
-        texts=[_view(text, there.at) for text in texts if there is not None],
-    )
-
-
-def _goes_on(head: Head) -> bool:
-    """Return true if a worker holds it, or will."""
-    return bool(head.owner) or head.due_at is not None
-
-
-def _shown(head: Head, there: WrittenTexts | None, now: int) -> list[WrittenText]:
-    """Return the recent texts of the worker that holds the saga now."""
-    if there is None or not head.owner or there.epoch != head.epoch or there.at < now - FRESH_MS:
-        return []
-    return _decode(there.data)
-
-
-def _view(text: WrittenText, at: int) -> LiveText:
-    slot = Slot.parse(text.slot)
-    return LiveText(
-        node=slot.node,
-        iteration=list(slot.iteration),
-        item=slot.item,
-        began_at=iso(text.since),
-        at=iso(at),
-        text=text.text,
-    )

@@ -19,7 +19,7 @@ from baton.core.log.events import PAUSED, Ask, CancelRequested, Event, Resumed, 
 from baton.core.log.folding.received import CallbackReport, is_same_signal, reply_of, signal_key
 from baton.core.log.functions import reply_in
 from baton.core.log.questions import Answer
-from baton.core.log.records import Failure, Sent
+from baton.core.log.records import Failure, Sent, failed_with
 from baton.core.log.state import State, status_of
 from baton.core.money import dollars
 from baton.core.on_demand import OnDemand
@@ -50,8 +50,10 @@ if TYPE_CHECKING:
         callbacks,
         claims,
         events,
+        facts,
         forking,
         lists,
+        messages,
         registering,
         schedules,
         steering,
@@ -63,12 +65,16 @@ else:
     callbacks = OnDemand("baton.runtime.requests.callbacks")
     claims = OnDemand("baton.runtime.requests.claims")
     events = OnDemand("baton.runtime.requests.events")
+    facts = OnDemand("baton.runtime.requests.facts")
     forking = OnDemand("baton.runtime.requests.forking")
+    messages = OnDemand("baton.runtime.requests.messages")
     registering = OnDemand("baton.runtime.requests.registering")
     schedules = OnDemand("baton.runtime.requests.schedules")
     steering = OnDemand("baton.runtime.requests.steering")
 
 MAX_DOCUMENT = 1_048_576
+ENDED_BY_PERSON = "conversation_ended"
+"""Code of the failure in the signal after which an agent is sent no message."""
 OUTCOMES = WAITING, TAKEN, ANSWERED, LOST, ENDED = "waiting", "taken", "answered", "lost", "ended"
 
 
@@ -114,6 +120,11 @@ class Service:
     def aliases(self) -> aliases.AliasService:
         """Aliases of the tenant, and what an operator does about one."""
         return aliases.AliasService(self._request)
+
+    @property
+    def facts(self) -> facts.FactService:
+        """Facts of the tenant's users."""
+        return facts.FactService(self._request)
 
     @property
     def users(self) -> UserService:
@@ -247,6 +258,19 @@ class Service:
 
         accepted = await self._append(opened, make, is_known, blob, value.ref)
         return {**accepted, "key": unique, **await self._outcome(opened.history, name, unique)}
+
+    async def say(
+        self, saga: str, text: str, key: str, *, to: str = "", ends: bool = False
+    ) -> dict[str, Any]:
+        """Send a message to an agent of a saga: the signal that it hears. `to`: the agent's node, if several
+        hear different signals. `ends`: no message follows, and the conversation ends with the last answer.
+
+        Raises `NotFound` with the agents that there are.
+        """
+        opened = await self._request.open(saga)
+        name = messages.message_signal(opened, to)
+        failure = failed_with(ENDED_BY_PERSON, "the conversation was ended") if ends else None
+        return await self.signal(saga, name, None if ends else text, key, failure)
 
     async def _outcome(self, history: History, name: str, key: str) -> dict[str, Any]:
         """Return what has become of a signal: one of `OUTCOMES`, and the function's answer to it."""

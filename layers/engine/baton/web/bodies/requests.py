@@ -37,6 +37,7 @@ from baton.runtime.requests.answers import MOST_NOTE
 from baton.runtime.requests.operators import MOST_REDRIVEN
 
 MAX_KEY = 255
+MAX_MESSAGE = 32_768
 B = TypeVar("B", bound="Body")
 
 # Pydantic's messages in the words of JSON.
@@ -44,15 +45,12 @@ _PLAIN_WORDS = {
     "missing": "`{name}` is missing",
     "string_type": "must be a string",
     "bool_type": "must be `true` or `false`",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
+    **dict.fromkeys(("dict_type", "model_type"), "must be an object"),
     "int_type": "must be a whole number",
     "string_too_short": "must not be empty",
     "string_too_long": "has at most {max_length} characters; this one has {length}",
     "greater_than_equal": "must be at least {ge}",
 }
-
-
 Plainly = AfterValidator(sanitised)
 """Text supplied by people, stored with secrets masked."""
 
@@ -257,6 +255,30 @@ class SignalBody(Body):
     def why(self) -> Failure | None:
         """Return the failure that the signal brings in place of a payload, or None."""
         return None if self.failure is None else failed_with(self.failure.code, self.failure.message)
+
+
+class MessageBody(Body):
+    """Message to an agent, or the end of its conversation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["text"]}, {"required": ["ends"], "properties": {"ends": {"const": True}}}]
+        }
+    )
+
+    text: str = Field("", max_length=MAX_MESSAGE, description="Text of the message.")
+    to: str = Field(
+        "", max_length=64, description="Node of the agent, if several of the workflow hear different signals."
+    )
+    ends: bool = Field(
+        False, description="With `true`, no message follows, and the agent ends with its last answer."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> MessageBody:
+        if self.ends == bool(self.text.strip()):
+            raise ValueError("write a `text`, or `ends: true` without one")
+        return self
 
 
 class CallbackBody(Body):
@@ -633,9 +655,7 @@ def _limit(value: Any) -> int:
     if value is None:
         return 0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == "0":
-        raise ValueError(_MORE)
-    if not is_number and not (isinstance(value, str) and re.fullmatch(_DAY_DOLLARS, value)):
+    if not is_number and not (isinstance(value, str) and re.fullmatch(f"{_DAY_DOLLARS}|0", value)):
         raise ValueError(f"`{str(value)[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
     if not (found := micro_dollars([amount_of(value)])):
         raise ValueError(_MORE)
@@ -651,14 +671,19 @@ _LIMIT_SCHEMA = {
 }
 
 
-class UserBody(Body):
-    """A user, and the reason for the decision."""
+class UserFactsBody(Body):
+    """A user whose facts are erased."""
 
     user: Annotated[str, AfterValidator(_user)] = Field(
         description="Name of the user, as in lists of sagas.",
         examples=["ada"],
         json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
     )
+
+
+class UserBody(UserFactsBody):
+    """A user, and the reason for the decision."""
+
     note: Annotated[str, Plainly] = Field(
         "", max_length=LONGEST_NOTE, description="Note for other operators.", examples=["a loop of a script"]
     )

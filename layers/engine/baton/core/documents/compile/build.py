@@ -309,6 +309,9 @@ class _Compiler:
     def allows(self, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
         return tools.allows(self._source, place, patterns)
 
+    def answer_schema(self, name: str) -> Any:
+        return output_schema(self._source, name)
+
     def schema(self, place: str, schema: Any) -> Iterator[Problem]:
         return source.schema_problems(place, schema)
 

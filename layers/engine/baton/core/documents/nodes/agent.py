@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec.structs import replace
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from baton.core.documents.nodes.base import APPROVAL, COMPENSATE, FAILING, MAP, Compiler, Words
 from baton.core.documents.nodes.delegates import WORDS as CALL_WORDS
@@ -24,6 +24,7 @@ from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
+    Duration,
     Given,
     Model,
     NodeName,
@@ -42,9 +43,11 @@ from baton.core.documents.parts.people import ApprovalModel, escalation_problems
 from baton.core.effects.operations import (
     API,
     APIS,
+    END_CONVERSATION,
     OFFERS,
     OPERATION,
     OPERATIONS,
+    RESULT,
     WORKFLOWS,
     Operations,
     calls_operations,
@@ -57,7 +60,9 @@ from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.effects.toolspec import Approval
 from baton.core.expressions import escape, nearest
 from baton.core.graph.graph import AgentParts, Node
+from baton.core.limits import DAY_MS
 from baton.core.log.questions import APPROVE, REJECT
+from baton.core.log.scopes import ENDS
 from baton.core.models.usage import model_tool
 from baton.errors import Problem
 
@@ -187,6 +192,27 @@ def _approvals_problems(
             yield Problem(at, f"the agent has no call `{called}`", hint)
 
 
+MESSAGE = "message"
+_END_SAYS = (
+    "Ends the conversation, with its result. Call it alone, and only once nothing is left to talk about."
+)
+
+
+class ConversationModel(Model):
+    """A conversation: `true`, or its settings."""
+
+    short: ClassVar[str] = "enabled"
+
+    enabled: StrictBool = Field(
+        default=True, description="After an answer, the agent waits for the next message."
+    )
+    idle: Duration = Field(
+        default=DAY_MS,
+        description="Time for which it waits for a message; without it, 24 hours. Then its last answer is the output.",
+        json_schema_extra={"default": "24h"},
+    )
+
+
 MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
 MOST_TOKENS = 1_000_000_000
 
@@ -213,6 +239,14 @@ class AgentModel(Asking):
         default=None,
         description="Signals of this name are messages to the agent. It reads them with its next turn.",
     )
+    conversation: Annotated[ConversationModel | None, Given] = Field(
+        default=None,
+        description=(
+            "An answer does not end the agent: it waits for the next message, the signal `message` if `signal` "
+            "has no other name."
+        ),
+        examples=[True, {"idle": "3d"}],
+    )
     turns: Annotated[int, between(1, MOST_TURNS)] = Field(default=20, description="Largest number of turns.")
     calls: Annotated[int, between(1, MOST_CALLS)] = Field(
         default=100, description="Largest number of tool calls."
@@ -231,6 +265,29 @@ class AgentModel(Asking):
         default=None,
         description="Older messages that do not fit are summarised; without it they are left out.",
     )
+
+    @property
+    def listens(self) -> str:
+        """The name of the signals that are messages; empty for an agent that hears none."""
+        return self.signal or (MESSAGE if self.idle_ms else "")
+
+    @property
+    def idle_ms(self) -> int:
+        """The milliseconds for which a conversation waits for a message; 0: it is none."""
+        talk = self.conversation
+        return talk.idle if talk is not None and talk.enabled else 0
+
+
+def _end_offer(schema: Any) -> dict[str, Any]:
+    """Return the call by which an agent ends its conversation; `schema`: that of its output, or None."""
+    result = {"type": "string", "description": "Result of the conversation."}
+    parameters = {
+        "type": "object",
+        "properties": {RESULT: result if schema is None else schema},
+        "required": [RESULT],
+        "additionalProperties": False,
+    }
+    return {"description": _END_SAYS, "parameters": parameters}
 
 
 class AskedAgent(AsksModel):
@@ -271,11 +328,15 @@ class AskedAgent(AsksModel):
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
             "summarise": "summarize summary compact compaction",
+            "conversation": "chat multi_turn interactive dialog dialogue",
             **WORDS,
         },
         said=SAID,
     )
-    deeper: ClassVar[Mapping[type[Model], Words]] = {CallModel: CALL_WORDS}
+    deeper: ClassVar[Mapping[type[Model], Words]] = {
+        CallModel: CALL_WORDS,
+        ConversationModel: Words(keys={"idle": "timeout idle_timeout ttl expires"}),
+    }
     chooses = True
     takes_signals = True
 
@@ -294,6 +355,9 @@ class AskedAgent(AsksModel):
         yield from list_problems(place, specs, agent.operations)
         known = _asking(agent, specs)
         yield from delegate_problems(compiler, f"{place}/tools", agent.tools, known)
+        if agent.idle_ms and END_CONVERSATION in {*known, *(one.name for one in agent.tools)}:
+            message = f"the agent has a call `{END_CONVERSATION}`, by which it ends its conversation"
+            yield Problem(f"{place}/conversation", message, "rename the other call")
         yield from _approvals_problems(compiler, f"{place}/{APPROVAL}", agent, known)
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
@@ -313,7 +377,8 @@ class AskedAgent(AsksModel):
                 yield f"/agent/{APPROVAL}/{escape(call)}/{name}", value
 
     def signal(self, node: NodeModel) -> str:
-        return self.of(node).signal or ""
+        agent: AgentModel = self.of(node)
+        return agent.listens
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
@@ -342,6 +407,9 @@ class AskedAgent(AsksModel):
         asked: dict[str, Any] = {APIS: agent.operations} if offers else {}
         if offers := {**offers, **delegate_offers(compiler, agent.tools)}:
             asked[OFFERS] = offers
+        if agent.idle_ms:
+            ends = {END_CONVERSATION: _end_offer(compiler.answer_schema(name))}
+            asked |= {ENDS: True, OFFERS: {**asked.get(OFFERS, {}), **ends}}
         if workflows := {one.name: one.workflow for one in agent.tools if one.workflow}:
             asked[WORKFLOWS] = workflows
         delegates = delegate_nodes(compiler, name, agent.tools, stays=node.compensate is not None)
@@ -362,13 +430,14 @@ class AskedAgent(AsksModel):
             operations={
                 called: call(spec, called, arguments=given) for called, (spec, given) in operations.items()
             },
+            idle_ms=agent.idle_ms,
         )
         kept = {key: step[key] for key in ("failover", "cost")}
         return {
             "kind": self.kind,
             "arguments": model_arguments(agent.model, agent),
             "agent": parts,
-            "signal": agent.signal or "",
+            "signal": agent.listens,
             "stays": node.compensate is not None,
             **kept,
         }

@@ -112,6 +112,10 @@ class Compiler(KnownInterfaces, Protocol):
         """True if anything of this workflow is undone."""
         ...
 
+    def answer_schema(self, name: str) -> Any:
+        """Return the schema of a node's output, or None."""
+        ...
+
     def schema(self, place: str, schema: Any) -> Iterator[Problem]:
         """Yield the problems of a value that is no JSON Schema."""
         ...

@@ -42,6 +42,7 @@ from baton.core.log.folding.open_folds import (
     items_gathered,
     join_fired,
     map_stopped,
+    message_awaited,
     remember_call,
     replan_ended,
     turn_began,
@@ -352,6 +353,12 @@ def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     return consume(state, e, e.output if e.keep else None, signals=signals)
 
 
+def _agent_closed(state: State, e: ev.AgentClosed) -> State:
+    if e.by:
+        state = replace(state, signals=not_taken(state, e.slot, e.by))
+    return _gave(state, e)
+
+
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
     if e.by:
         slot = e.slot
@@ -438,7 +445,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AgentBegan: fold_opened,
         ev.TurnBegan: turn_began,
         ev.CallsBegan: calls_began,
-        ev.AgentClosed: _gave,
+        ev.MessageAwaited: message_awaited,
+        ev.AgentClosed: _agent_closed,
         ev.MapBegan: fold_opened,
         ev.ItemsBegan: items_began,
         ev.ItemsGathered: items_gathered,

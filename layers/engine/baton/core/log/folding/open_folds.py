@@ -12,6 +12,7 @@ from baton.core.log.scopes import (
     Agent,
     Map,
     Replanning,
+    awaiting,
     next_turn,
     with_calls,
     with_failure,
@@ -138,6 +139,14 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
     given = {one: result for one, result in results if result is not None}
     after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
     return with_correction(after, slot, e.at) if e.at else after
+
+
+def message_awaited(state: State, e: ev.MessageAwaited) -> State:
+    """Record that a conversation waits for a message."""
+    work = state.open.get(e.slot)
+    if not isinstance(work, Agent) or work.until:
+        return state
+    return replace(state, open={**state.open, e.slot: awaiting(work, e)})
 
 
 def remember_call(state: State, e: ev.StepSucceeded) -> State:
