@@ -130,12 +130,13 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/documents/check.py": {"workflow", "function"},
     # as in event_words.py
     "cli/deployment/steering.py": {"workflow"},
+    "cli/deployment/travel.py": {"workflow"},
     "cli/deployment/sagas.py": {"workflow"},
     "cli/deployment/operations.py": {"tool"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
     "cli/documents/against.py": {"function", "graph", "tool", "workflow"},
-    "client/api.py": {"workflow", "value", "tool"},
+    "client/calls.py": {"workflow", "value", "tool"},
     "client/connection.py": {"workflow"},
     "web/routes.py": {"workflow", "tool"},
     # the end of a ladder

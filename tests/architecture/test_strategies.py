@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/documents/compile/tools.py": _REPLAN,
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
     "core/documents/parts/failing.py": {*_FIELD, "escalate"},
-    "client/api.py": {"retry", "rollback"},  # the routes
+    "client/calls.py": {"retry", "rollback"},  # the routes
     # Of a saga: the command, and the reason of its fork.
     "cli/deployment/steering.py": {"retry"},
     "runtime/requests/steering.py": {"retry"},

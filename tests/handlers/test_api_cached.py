@@ -15,6 +15,7 @@ LARGE = "x" * 9_000
 DIGEST = hashlib.sha256(f'"{LARGE}"'.encode()).hexdigest()
 PLACES = {
     "{saga}": ADA.id,
+    "{second}": ADA.id,
     "{name}": "party",
     "{version}": "1",
     "{node}": "guests",

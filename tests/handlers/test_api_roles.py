@@ -19,6 +19,7 @@ PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 GUARDED = [route for route in ROUTES if route.roles]
 PLACES = {
     "{saga}": ADA.id,
+    "{second}": ADA.id,
     "{name}": "guests_changed",
     "{version}": "1",
     "{node}": "guests",

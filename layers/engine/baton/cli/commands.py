@@ -54,6 +54,7 @@ from baton.cli.deployment.steering import (
     signal,
     wake,
 )
+from baton.cli.deployment.travel import diff, state
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
@@ -67,7 +68,23 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, mcp, render, upgrade),
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
-        *(start, intend, list_sagas, show, events, steps, logs, live, messages, value, explain, cost, budget),
+        *(
+            start,
+            intend,
+            list_sagas,
+            show,
+            events,
+            steps,
+            logs,
+            live,
+            messages,
+            value,
+            explain,
+            state,
+            diff,
+            cost,
+            budget,
+        ),
         *(
             cancel,
             signal,
