@@ -16,7 +16,7 @@ from baton.core.failures.codes import advice_for
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
 from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
-from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view
+from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view, view_without_graph
 from tests.core.build import (
     EVENTS,
     PROPERTY,
@@ -369,3 +369,11 @@ def test_a_row_of_the_inbox_has_its_end_as_a_time_or_none() -> None:
         "a": {"to": "user:bob", "until": AT, "told": True},
         "b": {"to": "on_call"},
     }
+
+
+def test_a_saga_without_its_graph_is_told_without_its_nodes() -> None:
+    saga = Saga(program(task("a"), task("b", "a")), user="ann")
+    saga.go(done("a", 1))
+    view = view_without_graph(saga.state, "running", "it is gone")
+    assert (view.status, view.missing_graph, view.user) == ("running", "it is gone", "ann")
+    assert (view.active, view.undo, view.version) == ([], None, saga.state.version)

@@ -134,7 +134,9 @@ class AgentKind(TaskKind):
                 begins=tuple(one.item for one in calls if one.result is None),
             )
         parts = _parts(at.node)
-        if _has_turn(parts, work, used, context) and _has_room(parts, used, answer):  # else the answer is the answer
+        if _has_turn(parts, work, used, context) and _has_room(
+            parts, used, answer
+        ):  # else the answer is the answer
             if parts.idle_ms and ENDS not in answer:
                 until = context.now + parts.idle_ms
                 return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))

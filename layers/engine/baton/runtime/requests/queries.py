@@ -38,8 +38,8 @@ from baton.core.read.definition_views import Tools, graph_view
 from baton.core.read.explain import Explanation, StepPage, Way, child_of, explain, has_page, way
 from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
-from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
-from baton.errors import CorruptLog, NotFound, TooLarge, UserError
+from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view, view_without_graph
+from baton.errors import CorruptLog, MissingGraph, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Listed, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
@@ -255,10 +255,13 @@ class Queries:
     async def show(self, saga: str) -> Saga:
         """Return the saga's view, folded from its log. Raises `NotFound`."""
 
-        opened = await self._request.open(saga)
-        state = opened.history.state
+        head, history = await self._request.read(saga)
+        state = history.state
+        try:
+            view = saga_view(state, await self._request.program_of(history), self._engine.tools)
+        except MissingGraph as error:
+            view = view_without_graph(state, head.status, str(error))
         output = state.ended.output if state.ended else Value()
-        view = saga_view(state, opened.program, self._engine.tools)
         view.result, view.large_result = await self._shown(output)
         given = state.origin.input
         try:
@@ -266,10 +269,10 @@ class Queries:
         except CorruptLog:  # the view of a saga whose blob is gone is what a person needs
             view.input, view.large_input = None, LargeValue(ref=given.ref, size=given.size)
         view.workflow_version = await self._version_of(state)
-        await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
-        if (damage := opened.history.unread) is not None:
+        await add_related_sagas(view, self._engine, self._parts, head.ref, state)
+        if (damage := history.unread) is not None:
             view.status, view.unreadable = (
-                opened.head.status,
+                head.status,
                 UnreadableEntries(damage.first, damage.last, damage.why),
             )
         return view
