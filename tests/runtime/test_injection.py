@@ -18,19 +18,23 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.adapters.credentials import Credentials, VariableSecrets
+from baton.adapters.facts import StoredFacts
+from baton.adapters.memory.store import MemoryCheckpoints
 from baton.core.effects.toolspec import Grants
 from baton.core.log.events import CallsBegan, QuestionClosed, QuestionOpened
 from baton.core.log.questions import Answer
 from baton.errors import BatonError
-from baton.ports.models import ModelAnswer, ModelRequest
-from baton.ports.outside import HttpAnswer, HttpRequest
+from baton.ports.models import EMBEDDING_DIMENSIONS, ModelAnswer, ModelRequest
+from baton.ports.outside import Fact, HttpAnswer, HttpRequest
 from baton.runtime.invocation.context import inline
+from baton.testing.outside import EMBEDDING_MODEL, WordEmbedder
 from baton.tools.openapi.description import Apis
 from baton.tools.standard import Services, with_standard
 from tests.kit.corpus import start
+from tests.kit.remote_tools import URL, RemoteServer, pins_of, texts
 from tests.kit.scripted import Scripted, asks_for, says
 from tests.kit.virtual_time import VirtualClock
-from tests.kit.world import World
+from tests.kit.world import TENANT, USER, World
 
 KEY, SECRET = "ak-4711-of-the-shop", "s3cret-of-the-input"
 PAY_ASK = "0.desk#t2-0.a14d1a755b41"
@@ -94,6 +98,15 @@ def elsewhere(_: Stage) -> None:
     """Its words come from the HTTP service, the model or the person of the stage."""
 
 
+def from_a_server(stage: Stage) -> None:
+    stage.server.does = lambda *_: texts(stage.text)
+
+
+def from_a_fact(stage: Stage) -> None:
+    fact = Fact(id="f" * 32, text=stage.text, saga="s0", at=0, model=EMBEDDING_MODEL)
+    stage.facts.put(TENANT, USER, fact, [1.0] * EMBEDDING_DIMENSIONS)
+
+
 SOURCES: Mapping[str, Source] = {
     "the result of a tool": Source("desk.read", ("desk_read", {}), from_a_tool),
     "the failure of a tool": Source("desk.broken", ("desk_broken", {}), from_a_failing_tool),
@@ -102,6 +115,8 @@ SOURCES: Mapping[str, Source] = {
         "std.search_tools", ("std_search_tools", {"query": "described secret"}), elsewhere
     ),
     "the description of an API, and its answer": Source("std.openapi", ("shop_listOrders", {"parameters": {}}), elsewhere),
+    "a tool of an MCP server": Source("crm.add_note", ("crm_add_note", {"text": "x"}), from_a_server),
+    "a fact about the user": Source("std.recall", ("std_recall", {"query": "x"}), from_a_fact),
     "another agent": Source("{graph: scout}", ("scout", {"topic": "x"}), elsewhere),
     "the free text of a person": Source("{ask: guest}", ("guest", {"title": "And?"}), elsewhere),
 }  # fmt: skip
@@ -135,13 +150,16 @@ class Stage:
     done: list[str] = field(default_factory=list)
     requests: list[ModelRequest] = field(default_factory=list)
     sent: list[HttpRequest] = field(default_factory=list)
+    server: RemoteServer = field(default_factory=RemoteServer)
+    facts: StoredFacts = field(default_factory=lambda: StoredFacts(MemoryCheckpoints()))
 
     @property
     def text(self) -> str:
         return self.saying if isinstance(self.saying, str) else json.dumps(self.saying, separators=(",", ":"))
 
-    def set(self) -> None:
+    async def set(self) -> None:
         registry = self.world.registry
+        registry.pins = await pins_of(self.server)
 
         @tool("desk.pay", registry=registry, requires_approval=True)
         async def pay(cents: int) -> str:
@@ -156,10 +174,10 @@ class Stage:
         for source in SOURCES.values():
             source.speaks(self)
         self.world.registry = with_standard(
-            registry, self.services(), Grants.of("std.openapi std.search_tools")
+            registry, self.services(), Grants.of("std.openapi std.search_tools std.recall")
         )
         self.world.tools = self.world.registry.specs()
-        self.world.models = Scripted(self.answer)
+        self.world.models = Scripted(self.answer, known=("m", EMBEDDING_MODEL))
 
     def services(self) -> Services:
         """An API whose description and answers have the saying, and repeat the credential."""
@@ -184,6 +202,9 @@ class Stage:
             clock=VirtualClock(),
             offload=inline,
             most_bytes=100_000,
+            facts=self.facts,
+            embedder=WordEmbedder(),
+            embedding_model=EMBEDDING_MODEL,
             apis=Apis(
                 f"shop=https://shop.test/openapi.json#sha256:{hashlib.sha256(self.description).hexdigest()}"
             ),
@@ -191,6 +212,8 @@ class Stage:
         )
 
     async def send(self, request: HttpRequest) -> HttpAnswer:
+        if request.url == URL:
+            return await self.server.send(request)
         self.sent.append(request)
         if request.url.endswith("/openapi.json"):
             return HttpAnswer(status=200, headers={}, body=self.description)
@@ -232,7 +255,7 @@ class Stage:
 @pytest.mark.parametrize("saying", SAYINGS.values(), ids=SAYINGS)
 async def test_text_is_data_wherever_it_comes_from(saying: Any) -> None:
     stage = Stage(World.start(), saying)
-    stage.set()
+    await stage.set()
     saga = await stage.run()
     assert len(stage.requests) == 2, "the model has heard all, and obeyed"
     results = [one for one in stage.requests[1].messages if one["role"] == "tool"]
@@ -274,6 +297,7 @@ def no_credential_is_reached(stage: Stage) -> None:
     with_key = [one for one in stage.sent if KEY in repr(one)]
     assert {one.headers["authorization"] for one in with_key} == {f"Bearer {KEY}"}
     assert {one.url for one in with_key} == {"https://shop.test/orders"}
+    assert KEY not in repr(stage.server.seen)
     messages = json.dumps([one.messages for one in stage.requests])
     log = repr([stage.world.entries(head.ref.id) for head in stage.world.log.heads()])
     assert KEY not in messages + log
