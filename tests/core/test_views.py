@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.conditions.model import AllOf, Cel
+from baton.core.effects.risk import Risk
 from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
@@ -314,6 +315,8 @@ def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
     assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
     assert as_json(tool_view(msgspec.structs.replace(spec, timeout_ms=7)))["timeout_ms"] == 7
     assert (shown["domain"], shown["cost_usd"]) == (None, 0)
+    risky = as_json(tool_view(msgspec.structs.replace(spec, risk=Risk(action="message"))))
+    assert (risky["risk"]["action"], "level" in risky["risk"]) == ("message", False)
     costly = as_json(tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000)))
     assert (costly["domain"], costly["cost_usd"]) == ("model_call", 0.05)
 

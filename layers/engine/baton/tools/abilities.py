@@ -255,6 +255,8 @@ def _risk(risk: Any, effect: str, takes: Mapping[str, Any]) -> Risk | None:
     if risk.action not in ACTIONS:
         known = f"risk: action `{risk.action}` is not one of {', '.join(ACTIONS)}"
         raise ValueError(_told(known, nearest(str(risk.action), ACTIONS)))
+    if risk.level:
+        raise ValueError("risk: a `level` is of operations of APIs; write `requires_approval=True`")
     if mistake := mistake_of(risk):
         raise ValueError(f"risk: {mistake}")
     if risk.currency_is and not re.fullmatch(CURRENCY, risk.currency_is):

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
 from baton.core.decide.program import PENDING, Program
+from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for, class_of
@@ -593,6 +594,11 @@ def _error(state: State) -> SagaError | None:
     )
 
 
+def _tool_risk(risk: Risk) -> ToolRisk:
+    """Return the risk that a tool declares; a level is of operations alone."""
+    return ToolRisk(**{name: value for name, value in asdict(risk).items() if name != "level"})
+
+
 def tool_view(spec: ToolSpec) -> Tool:
     """Return a tool as `GET /tools` shows it; `timeout_ms` None: the engine's default.
 
@@ -610,7 +616,7 @@ def tool_view(spec: ToolSpec) -> Tool:
         output=spec.result,
         schema_hash=spec.schema_hash,
         requires_approval=spec.requires_approval,
-        risk=None if spec.risk is None else ToolRisk(**asdict(spec.risk)),
+        risk=None if spec.risk is None else _tool_risk(spec.risk),
         undo=spec.undo or None,
         verify=spec.verify or None,
         breaker=spec.breaker or None,
