@@ -47,8 +47,9 @@ help:  ## this list
 
 # ---- run it ------------------------------------------------------------------------------------------------
 
-demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
+demo: install  ## run 20 dinner sagas on the local AWS, and a support desk in memory; kill workers on the way, print what happened
 	@exec $(BIN)/baton demo
+	@exec $(BIN)/python -m examples.support_desk
 
 failover: install  ## a dinner for each fault of a service: which way it goes then, and whether the books are right
 	@exec $(BIN)/baton failover

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,97 @@ def test_it_looks_at_so_many_and_says_that_more_are_open(baton: Baton, project: 
     found = asked(baton, project, app_with(SAME), api.url, "--sagas", "1")
     assert (found.exit_code, "more sagas are open" in found.stderr) == (0, True)
     assert api.of("GET", "/sagas")[0].query["status"] == "open"
+
+
+# ---- schemas that change
+
+LOOK = """
+name: look
+nodes:
+  rest: {wait: {for: 1h}}
+  look: {tool: against.look, with: {id: '17'}, after: rest}
+  ask: {human: {title: "Well?"}, after: look}
+  mail: {tool: against.mail, with: {price: "${ctx.look.output.price}"}, after: ask}
+output: "${ctx.look.output.colour}"
+"""
+SHOP = '''
+from dataclasses import dataclass
+from baton import tool
+
+@dataclass
+class Found:
+    price: int
+    colour: str
+    shelf: str
+
+@tool("against.look")
+def look(id: str) -> Found:
+    """Look."""
+
+@tool("against.mail")
+def mail(price: int) -> str:
+    """Mail."""
+'''
+
+
+@dataclass
+class Found:
+    price: int
+    colour: str
+    shelf: str
+
+
+@cache
+def looked() -> dict[str, Any]:
+    registry = Registry()
+
+    @tool("against.look", registry=registry)
+    def look(id: str) -> Found:
+        raise AssertionError
+
+    @tool("against.mail", registry=registry)
+    def mail(price: int) -> str:
+        raise AssertionError
+
+    graph = compile_document(LOOK, registry.specs(), kinds=NODE_KINDS)
+    return {"name": "look", "version": 1, "document": LOOK, **graph_view(graph)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "active", "stops"),
+    [
+        # What still fits says nothing.
+        ("id: str)", "id: str, shelf: int = 1)", "rest", []),
+        ("id: str)", "id: str | int)", "rest", []),
+        ("    shelf: str\n", "    row: str\n", "rest", []),
+        ("    shelf: str\n", "    shelf: str\n    row: int\n", "rest", []),
+        ('"""Look."""', '"""Look for something else."""', "rest", []),
+        # What does not is named, with the tool and what breaks.
+        ("id: str)", "id: str, shelf: int)", "rest", ["look: against.look shelf"]),
+        ("id: str)", "nr: str)", "rest", ["look: against.look id", "look: against.look nr"]),
+        ("id: str)", "id: int)", "rest", ["look: against.look id"]),
+        ("    price: int\n", "    cost: int\n", "rest", ["mail: against.look price"]),
+        ("    colour: str\n", "", "rest", [": against.look colour"]),
+        ("price: int)", "price: str)", "rest", ["mail: against.mail price"]),
+        # What is behind the saga is not called any more, and its result is in the log.
+        ("id: str)", "id: int)", "ask", []),
+        ("    price: int\n", "    cost: int\n", "ask", []),
+        ("    colour: str\n", "", "ask", []),
+        ("price: int)", "price: str)", "ask", ["mail: against.mail price"]),
+    ],
+)
+def test_a_changed_schema_stops_a_saga_only_where_it_does_not_fit_what_lies_ahead(
+    baton: Baton, project: Path, api: FakeApi, old: str, new: str, active: str, stops: list[str]
+) -> None:
+    deployed(api, "s1", "look", [active])
+    api.on("GET /workflows/look/1", (200, looked()))
+    assert SHOP.count(old) == 1
+    answer = asked(baton, project, app_with(SAME) + SHOP.replace(old, new), api.url, "--json")
+    assert answer.stdout, answer.stderr
+    found = json.loads(answer.stdout)
+    assert {one["verdict"] for one in found} <= {"would stop"}
+    told = [f"{one['slot']}: {one['why']}" for one in found]
+    for one in stops:
+        slot, *words = one.split(" ")
+        assert any(text.startswith(slot) and all(word in text for word in words) for text in told), told
+    assert bool(told) == bool(stops)

@@ -182,10 +182,11 @@ def test_a_failed_saga_names_its_retry_and_a_failed_child_none(api: FakeApi, bat
 LOST = {"first": 3, "last": 5, "why": "entry 3 is no JSON"}
 
 
-def test_a_damaged_log_is_named_first_with_its_repair_and_no_other_command(
-    api: FakeApi, baton: Baton, says: Says
+@pytest.mark.parametrize("damage", [{"unreadable": LOST}, {"missing_graph": "its graph cannot be had"}])
+def test_a_damaged_saga_is_named_first_with_its_repair_and_no_other_command(
+    api: FakeApi, baton: Baton, says: Says, damage: Any
 ) -> None:
-    api.on("GET /sagas/s1", (200, SAGA | WAITING | {"unreadable": LOST}))
+    api.on("GET /sagas/s1", (200, SAGA | WAITING | damage))
     shown = baton("show", "s1")
     says(shown.stdout.partition("workflow")[0])
     assert shown.stdout.startswith("unreadable")

@@ -15,7 +15,7 @@ import yaml
 from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, no_such_child, notes_of
-from baton.core.effects.keys import KeyRule
+from baton.core.effects.keys import GRANTED_LIST_KEY, KeyRule
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import InvalidDefinition, MalformedDocument
@@ -74,6 +74,7 @@ TOOLS: Mapping[str, ToolSpec] = {
         _once("pay.by", instead_of=("charge",)),
         _once("vault.empty", requires_approval=True),
         _once("refund", risk=Risk(action="payment", amount="x", currency_is="USD")),
+        tool_spec("std.openapi", api=_TEXT, operation=_TEXT, body={}, operations={GRANTED_LIST_KEY: True}),
     )
 }
 CHILDREN: Mapping[str, Any] = {

@@ -7,6 +7,7 @@ import pytest
 from baton.core.documents.compile import compile_document
 from baton.core.effects.keys import GRANTED_LIST_KEY, KeyRule, parameters_of
 from baton.core.effects.operations import description_for_model, keeps_list, operation_refusal
+from baton.core.effects.risk import Risk, assess, least
 from baton.core.graph.graph import Graph
 from tests.core.build import problems_of, tool_spec
 from tests.core.compiling import TOOLS, document
@@ -77,6 +78,38 @@ def test_the_list_of_an_agent_is_in_its_graph_and_no_models_to_say() -> None:
     fixed = {"api": "shop", "operation": "getOrder", "operations": {"shop": ["getOrder"]}}
     assert parts.operations["shop:getOrder"].arguments == fixed
     assert [call.tool for call in parts.calls] == ["t"]
+
+
+def test_a_risk_of_an_operation_is_that_of_its_calls() -> None:
+    risks = (
+        "risk: {'shop:getOrder': {action: payment, amount: body.x, currency_is: USD}, 'mail:send': critical}"
+    )
+    graph = compiled(f"a: {{agent: {{model: m, prompt: p, tools: std.openapi, {LIST}, {risks}}}}}")
+    parts = graph.nodes[0].agent
+    assert parts is not None
+    asked = {name: node.approval and node.approval.risk for name, node in parts.operations.items()}
+    assert asked == {
+        "shop:listOrders": None,
+        "shop:getOrder": Risk(action="payment", amount="body.x", currency_is="USD"),
+        "mail:send": Risk(level="critical"),
+    }
+    assert assess(Risk(level="critical"), (), {}).level == least(Risk(level="critical"), ()) == "critical"
+
+
+SEARCH = tool_spec("std.search_tools", {}, query=TEXT, among={}, calls={})
+
+
+def test_a_search_of_an_agent_is_among_all_that_it_may_call() -> None:
+    other = {**HERE, "std.search_tools": SEARCH}
+    tools = "tools: ['*', {ask: boss}]"
+    text = document(f"a: {{agent: {{model: m, prompt: p, {tools}, {LIST}}}}}")
+    parts = compile_document(text, other).nodes[0].agent
+    assert parts is not None
+    given = parts.by_name["std.search_tools"].arguments
+    assert "std.openapi" not in given["among"]
+    assert sorted(given["calls"]["offers"]) == ["boss", "mail:send", "shop:getOrder", "shop:listOrders"]
+    _, parameters = description_for_model(SEARCH, {})
+    assert [*parameters["properties"]] == ["query"], "a model says neither"
 
 
 STEP = "a: {tool: std.openapi, with: {api: shop, %s}}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.decide import decide
+from baton.core.decide.program import Program
 from baton.core.decide.spending import (
     SpendingLimits,
     kept_until,
@@ -14,11 +16,18 @@ from baton.core.decide.spending import (
     renewed_budget,
     tree_key,
 )
-from baton.core.graph.graph import Cap, Node
+from baton.core.graph.graph import AgentParts, Cap, Graph, Node
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import left_to_child, used_of_caller, with_child_use
 from baton.core.log.records import SharedLimit
-from baton.core.log.state import Money, Origin, State
+from baton.core.log.scopes import Agent, Progress
+from baton.core.log.slots import Slot
+from baton.core.log.state import Money, Origin, State, Used
+from baton.core.models.usage import Allowance
+from baton.core.nodes.registry import KINDS
+from tests.core.asked import steps_of
+from tests.core.build import T0, Saga, task
 from tests.kit.sentences import Says
 
 DOLLAR = 1_000_000
@@ -94,3 +103,67 @@ def test_an_account_is_kept_for_its_saga_and_one_that_begins_at_its_end() -> Non
     assert kept_until(replace(ROOT, origin=replace(ROOT.origin, started_at=100 * DAY_MS))) == 832, (
         "an old log"
     )
+
+
+# ---- tokens and turns
+
+PARTS = AgentParts(turn=Node(name="lead", kind="agent"), turns=9, calls_in_a_turn=1, calls_in_all=9)
+LEAD = Node(name="lead", kind="agent", limits={"tokens": Cap(most=900)}, agent=PARTS)
+AT = Slot.parse("lead#t2-0")
+WORK = Agent(given=ev.Value(), turn=2, used=Progress(tokens=300, turns=3))
+USED = {"": Used(tokens=40, turns=1), "lead": Used(tokens=30)}
+LIMITED = State(origin=Origin(tenant="t", saga="s", allowed=Allowance(tokens=100, turns=20)), used=USED)
+
+
+@pytest.mark.parametrize(
+    ("state", "node", "saga", "left"),
+    [
+        (State(), KIDS, {}, None),
+        (State(), LEAD, {}, Allowance(tokens=900)),
+        (State(open={"lead": WORK}), LEAD, {}, Allowance(tokens=900, turns=3)),
+        (State(used=USED), KIDS, {"tokens": Cap(most=50)}, Allowance(tokens=10)),
+        (State(used=USED), KIDS, {"tokens": Cap(most=30)}, Allowance(tokens=1)),
+        (State(used=USED), KIDS, {"tokens": Cap(most=50, then="throttle")}, None),
+        (LIMITED, KIDS, {}, Allowance(tokens=60, turns=19)),
+        (replace(LIMITED, open={"lead": WORK}), LEAD, {}, Allowance(tokens=60, turns=3)),
+        (
+            State(open={"lead": WORK}),
+            replace(LEAD, agent=replace(PARTS, tokens=310)),
+            {},
+            Allowance(tokens=10, turns=3),
+        ),
+    ],
+)
+def test_a_child_is_left_what_the_nearest_of_all_limits_leaves_and_at_least_one(
+    state: State, node: Node, saga: dict[str, Cap], left: Allowance | None
+) -> None:
+    agent = WORK if state.open else None
+    assert left_to_child(state, node, saga, agent) == left
+
+
+def test_a_child_reports_what_counts_for_its_caller_and_no_more() -> None:
+    assert used_of_caller(State(used=USED)) is None
+    assert used_of_caller(LIMITED) == Allowance(tokens=40, turns=1)
+    of_tokens = replace(LIMITED, origin=Origin(allowed=Allowance(tokens=5)))
+    assert used_of_caller(of_tokens) == Allowance(tokens=40)
+
+
+def test_what_a_child_has_used_counts_for_the_saga_the_node_and_the_agent() -> None:
+    used = Allowance(tokens=5, turns=2)
+    after = with_child_use(replace(LIMITED, open={"lead": WORK}), AT.text, used)
+    work = after.open["lead"]
+    assert isinstance(work, Agent)
+    assert work.used == Progress(tokens=305, turns=5)
+    assert after.used == {"": Used(tokens=45, turns=3), "lead": Used(tokens=35)}
+    assert with_child_use(LIMITED, "lead", None) is LIMITED
+    assert with_child_use(LIMITED, "lead", used).used == after.used
+    assert with_child_use(State(used=USED), "lead", used).used[""] == Used(tokens=45, turns=1)
+
+
+@pytest.mark.parametrize(("own", "most"), [(None, 100), (70, 70), (700, 100)])
+def test_a_step_of_a_child_has_the_lower_limit_of_its_own_and_its_callers(own: int | None, most: int) -> None:
+    limits = {} if own is None else {"tokens": Cap(most=own)}
+    program = Program(Graph(name="w", nodes=(task("a"),), limits=limits), KINDS)
+    saga = Saga(program, allowed=Allowance(tokens=100))
+    (step,) = steps_of(decide(program, saga.state, T0))
+    assert step.tokens == Cap(most=most)

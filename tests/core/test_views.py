@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.conditions.model import AllOf, Cel
+from baton.core.effects.risk import Risk
 from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
 from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
-from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view
+from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view, view_without_graph
 from tests.core.build import (
     EVENTS,
     PROPERTY,
@@ -314,6 +315,8 @@ def test_a_tool_is_shown_with_its_schemas_and_their_hash() -> None:
     assert (shown["input"], shown["output"]) == (spec.parameters, spec.result)
     assert as_json(tool_view(msgspec.structs.replace(spec, timeout_ms=7)))["timeout_ms"] == 7
     assert (shown["domain"], shown["cost_usd"]) == (None, 0)
+    risky = as_json(tool_view(msgspec.structs.replace(spec, risk=Risk(action="message"))))
+    assert (risky["risk"]["action"], "level" in risky["risk"]) == ("message", False)
     costly = as_json(tool_view(msgspec.structs.replace(spec, domain="model_call", cost=50_000)))
     assert (costly["domain"], costly["cost_usd"]) == ("model_call", 0.05)
 
@@ -369,3 +372,11 @@ def test_a_row_of_the_inbox_has_its_end_as_a_time_or_none() -> None:
         "a": {"to": "user:bob", "until": AT, "told": True},
         "b": {"to": "on_call"},
     }
+
+
+def test_a_saga_without_its_graph_is_told_without_its_nodes() -> None:
+    saga = Saga(program(task("a"), task("b", "a")), user="ann")
+    saga.go(done("a", 1))
+    view = view_without_graph(saga.state, "running", "it is gone")
+    assert (view.status, view.missing_graph, view.user) == ("running", "it is gone", "ann")
+    assert (view.active, view.undo, view.version) == ([], None, saga.state.version)

@@ -33,7 +33,11 @@ def declared(world: World) -> list[tuple[str, str]]:
 
     @tool("std.openapi", registry=world.registry)
     async def openapi(
-        api: str, operation: str, parameters: dict[str, Any] | None = None, operations: Listed = None
+        api: str,
+        operation: str,
+        parameters: dict[str, Any] | None = None,
+        body: Any = None,
+        operations: Listed = None,
     ) -> str:
         assert operations is not None
         assert operation in operations[api]
@@ -76,7 +80,7 @@ async def test_a_model_can_name_neither_an_operation_nor_a_list_of_its_own() -> 
     assert (shown["status"], called) == ("completed", [("shop", "listOrders")])
     assert [one["code"] for one in errors_of(model)] == ["input_invalid"]
     (offer,) = [one for one in model.requests[0].tools if one.name == "shop_getOrder"]
-    assert set(offer.parameters["properties"]) == {"parameters"}
+    assert set(offer.parameters["properties"]) == {"parameters", "body"}
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -131,6 +135,32 @@ async def test_a_call_that_the_agent_has_to_ask_about_waits_for_a_person_and_oth
     assert (shown["status"], shown["result"]) == ("completed", "ok")
     assert called == [("shop", "listOrders"), *([("shop", "getOrder")] if action == "approve" else [])]
     assert [one["code"] for one in errors_of(model)] == ([] if action == "approve" else ["rejected"])
+
+
+RISK = "risk: {'shop:getOrder': {action: payment, amount: body.cents, currency_is: USD, minor: true}, 'mail:send': high}"
+ASKS = "requires_approval: {'shop:getOrder': {always: false, to: {group: finance}}}"
+RULES = "risk: [{level: high, action: payment, above: 100}]\nnodes:"
+
+
+async def test_an_operation_asks_by_its_risk_and_the_rules_of_the_document() -> None:
+    world = World.start()
+    called = declared(world)
+    text = AGENT.replace("prompt: p,", f"prompt: p, {RISK}, {ASKS},").replace("nodes:", RULES)
+    pays = [("shop_getOrder", {"body": {"cents": cents}}) for cents in (10_000, 10_001)]
+    asks = asks_for(*pays, ("mail_send", {}), ("shop_listOrders", {}))
+    world.models = Scripted(by_turn(asks, says("ok")))
+    saga = await start(world, text, {}, "w")
+    await asyncio.sleep(60)
+    assert sorted(called) == [("shop", "getOrder"), ("shop", "listOrders")]
+    opened = {one.item: one.ask for one in world.events(saga) if isinstance(one, QuestionOpened)}
+    assert {item: (ask.to, ask.risk) for item, ask in opened.items()} == {
+        "t1-1": ("group:finance", "high"),
+        "t1-2": ("", "high"),
+    }
+    for ask in opened.values():
+        await world.service().answer(saga, Answer(ask=ask.id, action="approve"), ask.id)
+    await world.settle()
+    assert len(called) == 4
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,19 @@ async def test_a_graph_that_is_gone_is_compiled_again_from_its_document() -> Non
     await finishes(world, saga)
 
 
+async def test_a_saga_without_its_graph_is_shown_as_head_and_log_have_it() -> None:
+    world, saga = await waiting()
+    before = await world.queries().show(saga)
+    lose_graph(world, saga)
+    shown = await world.queries().show(saga)
+    assert "graph" in shown.pop("missing_graph")
+    gone = {"active", "undo", "questions", "failing", "on_failure", "limits", "most_steps"}
+    assert {name for name in before if shown[name] != before[name]} <= gone
+    assert (shown["active"], shown["undo"]) == ([], None)
+    await world.service().resume(saga)
+    assert (await world.queries().show(saga))["active"] == before["active"]
+
+
 async def test_a_worker_that_misses_a_graph_stores_it_again() -> None:
     world, saga = await waiting()
     lose_graph(world, saga)

@@ -315,6 +315,7 @@ def test_an_approval_of_a_tool_has_the_fields_of_a_document() -> None:
         {"risk": Risk(amount="total", currency="currency", currency_is="USD")},
         {"risk": Risk(amount="total", currency_is="usd")},
         {"risk": Risk(minor=True)},
+        {"risk": Risk(level="high")},
         {"risk": Risk(party="gests")},
         {"risk": Risk(amount="sum.due", currency_is="USD")},
     ],

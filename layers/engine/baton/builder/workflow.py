@@ -412,6 +412,7 @@ class Workflow(Roots):
         tools: AgentCall | Sequence[AgentCall] | None = None,
         operations: Mapping[str, str | Sequence[str]] | None = None,
         requires_approval: Mapping[str, bool | Mapping[str, Any]] | None = None,
+        risk: Mapping[str, str | Mapping[str, Any]] | None = None,
         signal: str | None = None,
         conversation: bool | Mapping[str, Any] | None = None,
         turns: int | None = None,
@@ -427,13 +428,14 @@ class Workflow(Roots):
 
         `tools` are names, patterns, `@tool` functions, and objects with its other calls. `operations` are
         those of APIs that `std.openapi` may call. `requires_approval` names calls that a person approves
-        first. `signal` names the signal with messages of the agent's user. In a `conversation`, the agent
-        waits for the next message after an answer. `turns`, `calls`, `calls_in_a_turn` and `tokens` are
-        limits. With `summarise`, older messages that exceed a request are summarised.
+        first, `risk` the risk of operations. `signal` names the signal with messages of the agent's user. In
+        a `conversation`, the agent waits for the next message after an answer. `turns`, `calls`,
+        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
+        summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}
-        fields |= {"conversation": conversation}
+        fields |= {"conversation": conversation, "risk": risk}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from baton.core.effects.keys import SAGA, KeyRule, check_rule
-from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
+from baton.core.effects.risk import ACTIONS, CURRENCY, Risk, mistake_of
 from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Approval, Merits
 from baton.core.expressions import nearest
 from baton.core.failures.alternatives import kinds_of
@@ -255,16 +255,14 @@ def _risk(risk: Any, effect: str, takes: Mapping[str, Any]) -> Risk | None:
     if risk.action not in ACTIONS:
         known = f"risk: action `{risk.action}` is not one of {', '.join(ACTIONS)}"
         raise ValueError(_told(known, nearest(str(risk.action), ACTIONS)))
-    if risk.action in MOVES_MONEY and not risk.amount:
-        raise ValueError(f"risk: a {risk.action} says which argument is its `amount`")
-    if bool(risk.amount) != bool(risk.currency or risk.currency_is) or (risk.currency and risk.currency_is):
-        raise ValueError("risk: `amount` goes with one of `currency` and `currency_is`")
+    if risk.level:
+        raise ValueError("risk: a `level` is of operations of APIs; write `requires_approval=True`")
+    if mistake := mistake_of(risk):
+        raise ValueError(f"risk: {mistake}")
     if risk.currency_is and not re.fullmatch(CURRENCY, risk.currency_is):
         raise ValueError(
             f"risk: `{risk.currency_is}` is no currency; write three capital letters, such as USD"
         )
-    if risk.minor and not risk.amount:
-        raise ValueError("risk: `minor` goes with `amount`")
     for path in filter(None, (risk.amount, risk.currency, risk.party)):
         _parameter("risk", path.partition(".")[0], takes)
     return risk

@@ -441,6 +441,15 @@ def unreadable_line(lost: Mapping[str, Any]) -> str:
     return f"{which} of the log cannot be read: {lost['why']}"
 
 
+def damage_text(saga: Mapping[str, Any]) -> str:
+    """Return what of a saga cannot be read, and what is shown of it; empty if all can."""
+    if lost := saga.get("unreadable"):
+        return f"{unreadable_line(lost)}.\nThis is the saga before that; only the status is newer."
+    if why := saga.get("missing_graph"):
+        return f"The graph is lost: {why}.\nThis is what the log says without it."
+    return ""
+
+
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:
     """Return lines about a rollback: the undoable steps, its progress or result, what stays."""
     found = saga.get("undo") or {}

@@ -227,7 +227,7 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
             shared.call(lambda api: _add_inputs(api, found))
         print_table(saga_table(found, now(), terminal_width()))
         # Until its repair, which the table begins with, the saga accepts nothing else.
-        for why, command in () if found.get("unreadable") else helping(found):
+        for why, command in () if found.get("unreadable") or found.get("missing_graph") else helping(found):
             click.echo(title_and_command(f"{why}:", command), err=True)
 
 

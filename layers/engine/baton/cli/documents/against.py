@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -228,6 +229,8 @@ def _content(value: Mapping[str, Any]) -> Any:
 
 # ---- the open sagas of a deployment
 
+_READ = re.compile(r"`ctx\.([\w-]+)\.output[^`]*`: nothing produces")
+"""The beginning of a message about a field that a tool no longer returns."""
 AT_ONCE = 8
 """Sagas that are read at a time."""
 Problems = Sequence[Mapping[str, Any]]
@@ -294,11 +297,23 @@ def _documents(saga: OpenSaga, here: Here) -> Iterator[Verdict]:
             concerns = node in ahead if path[1] == graph else path[1] in graphs
         else:
             concerns = not graph and (path[0] != "nodes" or node in ahead)
+        read = _READ.match(problem["message"])
+        source = read[1] if read else node
+        if read and source in nodes and source not in ahead:
+            continue  # the log has the result with what is read of it
         if concerns:
-            yield saga.verdict(node, STOPS, f"its document does not compile: {problem['message']}")
+            why = _naming(nodes.get(source, {}).get("tool"), problem["message"])
+            at = ".".join(filter(None, path[2:])) if path[0] == "nodes" else ""
+            where = f" at `{at}`" if at else ""
+            yield saga.verdict(node, STOPS, f"its document does not compile{where}: {why}")
     for name in sorted(ahead & nodes.keys()):
         if child := saga.gone.get(nodes[name].get("workflow") or ""):
             yield saga.verdict(name, STOPS, child)
+
+
+def _naming(tool: str | None, message: str) -> str:
+    """Return the message with the name of the tool that it is about."""
+    return message if not tool or f"`{tool}`" in message else f"`{tool}`: {message}"
 
 
 def _tools(saga: OpenSaga, here: Here) -> Iterator[Verdict]:

@@ -25,6 +25,7 @@ from baton.core.money import MICRO, usd
 from baton.words.event_words import (
     EventSentence,
     EventWords,
+    damage_text,
     news,
     question_line,
     undo_lines,
@@ -281,10 +282,9 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
-    if lost := saga.get("unreadable"):
+    if damage := damage_text(saga):
         repair = command_line(f"doctor {saga.get('id')} --repair")
-        before = f"{unreadable_line(lost)}.\nThis is the saga before that; only the status is newer. Repair: {repair}"
-        table.add_row("unreadable", Text(plain(before), style="red"))
+        table.add_row("unreadable", Text(plain(f"{damage} Repair: {repair}"), style="red"))
     table.add_row("saga", plain(str(saga.get("id", ""))))
     of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
     table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))

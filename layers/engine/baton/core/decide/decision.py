@@ -30,11 +30,13 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import PendingNotices
+from baton.core.log.folding.workflow_limits import left_to_child
 from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
-from baton.core.log.scopes import act_digest
+from baton.core.log.scopes import Agent, act_digest
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State
+from baton.core.models.usage import Allowance
 from baton.core.nodes.base import Activation, UnfitError
 
 
@@ -406,6 +408,10 @@ class DecisionBuilder(Struct):
             self.reserved += node.cost
         return answer == spending.BEGINS
 
+    def left_to_child(self, at: Activation, agent: Agent | None) -> Allowance | None:
+        node, limits = self.program.nodes[at.place.node], self.program.graph.limits
+        return left_to_child(self.state, node, limits, agent)
+
     def context(self, slot: str, output: ev.Value | None = None) -> EvaluationContext:
         """Return the values that expressions at a slot can read."""
         return EvaluationContext(self.program, self.state, self.found, slot, output)
@@ -432,29 +438,28 @@ def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunS
 
 def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
     """Return the attempt to make now."""
-    state, risk = builder.state, builder.program.graph.risk
+    state, limits = builder.state, builder.program.graph.limits
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
     cap, tokens = limits.get("cost"), limits.get("tokens")
+    if (allowed := state.origin.allowed) is not None and allowed.tokens:
+        tokens = min((one for one in (Cap(most=allowed.tokens), tokens) if one), key=lambda cap: cap.most)
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
-    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
-    reversible = builder.program.has_reversible and at.node.is_reversible
     step = RunStep(
         at.slot,
         at.node,
         at.place,
         arguments,
         since=since,
-        approved=approved,
-        risk=risk,
-        digest=digest,
+        approved=state.approved.get(at.slot, ()),
+        risk=builder.program.graph.risk,
+        digest=digest_of(builder, at, arguments) if builder.program.planned else "",
         cap=cap,
         tokens=tokens,
         shares=builder.program.shares,
         costs=builder.program.graph.costs,
         generation=state.incarnation_of(at.place),
-        reversible=reversible,
+        reversible=builder.program.has_reversible and at.node.is_reversible,
         key=builder.key(at) if at.node.key else "",
     )
     if failing is None:

@@ -29,7 +29,7 @@ from baton.core.documents.parts.control import (
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.fields import Defined
 from baton.core.documents.parts.node import CallbackModel, MapModel, ReplanModel
-from baton.core.documents.parts.people import FAMILIAR, ApprovalModel, RiskRuleModel
+from baton.core.documents.parts.people import FAMILIAR, ApprovalModel, CallRiskModel, RiskRuleModel
 from baton.core.documents.parts.triggers import EventsModel, ScheduleModel, SignalRuleModel, StartRuleModel
 from baton.core.expressions import escape
 from baton.core.graph.graph import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
@@ -147,6 +147,9 @@ WORDS: Mapping[type[BaseModel], Words] = {
     ),
     RiskRuleModel: Words(
         keys={"level": "risk", "above": "over amount max threshold", "party_above": "party"}
+    ),
+    CallRiskModel: Words(
+        keys={"level": "risk severity", "action": "kind type", "amount": "price total", "party": "people"}
     ),
     RuleModel: _RULE,
     LimitsModel: Words(

@@ -10,20 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from baton.core.effects.keys import GRANTED_LIST_KEY
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import SEARCH, ToolSpec
 from baton.core.expressions import expressions_in
 from baton.errors import Problem
 
 API, OPERATION, OPERATIONS = "api", "operation", "operations"
-OFFERS, APIS, WORKFLOWS = "offers", "apis", "workflows"
+OFFERS, APIS, WORKFLOWS, CALLS = "offers", "apis", "workflows", "calls"
 """Arguments of an agent's turn: by the name of a call without a tool of its own, what its model is told of
-it; the operations whose descriptions are fetched; and by name, the workflows whose input is looked up.
+it; the operations whose descriptions are fetched; and by name, the workflows whose input is looked up. A
+search for tools in an agent has these as `calls`.
 """
 END_CONVERSATION, RESULT = "end_conversation", "output"
 """The call by which an agent ends its conversation, and the argument with the output."""
 DESCRIBE: Final = "std.describe_operations"
 """The tool that describes operations."""
 NOT_LISTED: Final = "call_not_allowed"
+FIXED = ("among", CALLS)
+"""Parameters of the search for tools that no model says."""
 _SHOWN = 20
 
 Operations = Mapping[str, Sequence[str]]
@@ -40,6 +43,13 @@ def keeps_list(spec: ToolSpec) -> bool:
 def calls_operations(spec: ToolSpec) -> bool:
     """Return true if the tool keeps a list and calls one operation of it."""
     return keeps_list(spec) and {API, OPERATION} <= spec.parameters["properties"].keys()
+
+
+def searches_calls(spec: ToolSpec) -> bool:
+    """Return true for the search for tools, if it finds calls that are no tools, too; false for an
+    application's own tool of the same name.
+    """
+    return spec.name == SEARCH and CALLS in spec.parameters.get("properties", {})
 
 
 def operation_name(api: str, operation: str) -> str:
@@ -70,6 +80,9 @@ def description_for_model(spec: ToolSpec, listed: Operations) -> tuple[str, Mapp
     """Return description and parameters of a tool for a model; a tool with a list offers only the operations
     on it.
     """
+    if searches_calls(spec):
+        properties = {name: of for name, of in spec.parameters["properties"].items() if name not in FIXED}
+        return spec.description, {**spec.parameters, "properties": properties}
     if not keeps_list(spec):
         return spec.description, spec.parameters
     properties = {name: of for name, of in spec.parameters["properties"].items() if name != OPERATIONS}

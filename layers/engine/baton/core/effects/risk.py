@@ -57,7 +57,8 @@ class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid
     """The kind of a tool's action, and the arguments that measure it.
 
     `amount`, `currency` and `party` are paths of arguments, such as `amount` or `order.total`. `currency_is`:
-    the fixed currency. `minor`: the amount counts the smallest unit of the currency, such as cents.
+    the fixed currency. `minor`: the amount counts the smallest unit of the currency, such as cents. `level`:
+    the level of every call, whatever the rules say.
     """
 
     action: str = OTHER
@@ -66,6 +67,7 @@ class Risk(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid
     currency_is: str = ""
     minor: bool = False
     party: str = ""
+    level: str = ""
 
 
 class RiskRule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,12 +107,23 @@ class _UnclearError(Exception):
     """A value that the rules compare cannot be read."""
 
 
+def mistake_of(risk: Risk) -> str:
+    """Return the reason why fields do not go together; empty if they do."""
+    if risk.action in MOVES_MONEY and not risk.amount:
+        return f"a {risk.action} says which argument is its `amount`"
+    if bool(risk.amount) != bool(risk.currency or risk.currency_is) or (risk.currency and risk.currency_is):
+        return "`amount` goes with one of `currency` and `currency_is`"
+    return "`minor` goes with `amount`" if risk.minor and not risk.amount else ""
+
+
 def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> AssessedRisk:
     """Return the highest level of the rules that fit; low if none does.
 
     Critical if a rule compares an unclear argument: an amount that is missing, negative, no plain number or
     in a currency of no rule, a party that is no whole number.
     """
+    if risk.level:
+        return AssessedRisk(risk.level, "its document says so")
     about = [rule for rule in rules if rule.action in ("", risk.action)]
     try:
         money = _money(risk, rules, about, arguments)
@@ -131,7 +144,7 @@ def least(risk: Risk, rules: Rules) -> str:
         for rule in rules
         if rule.action in ("", risk.action) and not rule.above and rule.party_above is None
     ]
-    return max(always, key=LEVELS.index, default=LOW)
+    return risk.level or max(always, key=LEVELS.index, default=LOW)
 
 
 def above_in_words(rule: RiskRule) -> str:

@@ -89,7 +89,7 @@ from baton.core.log.work import (
     WaitClosed,
     WaitOpened,
 )
-from baton.core.models.usage import Usage
+from baton.core.models.usage import Allowance, Usage
 
 __all__ = [
     "PAUSED",
@@ -312,7 +312,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     values that are passed by reference, by their name in the graph: `ctx.NODE`, `last_error.batch`. `before`:
     the sagas that were in its place before forks above it, the newest first. `keys`: effects that they have
     undone get new keys, and effects that they have not undone keep theirs. `shared_limits`: the limits of
-    money of the sagas above, the nearest first.
+    money of the sagas above, the nearest first. `allowed`: what limits of tokens and turns of the saga above
+    leave to this one.
     """
 
     workflow: str
@@ -340,6 +341,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
+    allowed: Allowance | None = None
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):

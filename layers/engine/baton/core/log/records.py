@@ -15,6 +15,7 @@ from baton.core.expressions import iso
 from baton.core.failures import quoted
 from baton.core.failures.codes import CHILD_FAILED, says_nothing
 from baton.core.log.slots import slot_of
+from baton.core.models.usage import Allowance
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -575,6 +576,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     `listed`: the child was stopped, and is in the list that an undoing of its parent works through.
     `stood`: milliseconds by which its time was extended while it was parked for a defect.
     `detached`: it has no parent, so that neither the end of the saga nor a fork stops it.
+    `allowed`: what limits of tokens and turns leave to it.
     """
 
     saga: str
@@ -592,6 +594,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     passed: dict[str, Value] = {}  # msgspec copies it
     listed: bool = False
     detached: bool = False
+    allowed: Allowance | None = None
     word = "child"
 
     def view(self, schema: Any) -> dict[str, Any]:

@@ -42,11 +42,14 @@ class Turn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Use of an agent: calls, tokens in all, and tokens that its last turn has read."""
+    """Use of an agent: calls, tokens in all, and tokens that its last turn has read.
+    `turns`: those of its delegates.
+    """
 
     calls: int = 0
     tokens: int = 0
     read: int = 0
+    turns: int = 0
 
 
 class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):

@@ -25,7 +25,15 @@ from baton.core.log.events import (
 )
 from baton.core.log.functions import AskedOperation, Heard, RunningFunction
 from baton.core.log.incarnations import ReplacedSaga
-from baton.core.log.records import Child, Escalation, Option, Paused, Response, SharedLimit, Takeover
+from baton.core.log.records import (
+    Child,
+    Escalation,
+    Option,
+    Paused,
+    Response,
+    SharedLimit,
+    Takeover,
+)
 from baton.core.log.records import Segment as Transcribed
 from baton.core.log.scopes import Agent, MadeCall, Map, Progress, Replanning, Turn
 from baton.core.log.state import (
@@ -44,6 +52,7 @@ from baton.core.log.state import (
 )
 from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
 from baton.core.log.work import Callback, Journal, Question, Wait
+from baton.core.models.usage import Allowance
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
@@ -76,7 +85,7 @@ PARTS = (
         Parked,
         SagaEnded,
     ),
-    *(SharedLimit, ReplacedSaga),
+    *(SharedLimit, ReplacedSaga, Allowance),
     *(Failing, Held, History, Alternative, Ask, Notice, Blamed),
     *(Question, Option, Takeover, Escalation, Shown, Callback, Response, Paused),
     *(Agent, Turn, Transcribed, Progress),

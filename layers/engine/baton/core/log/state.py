@@ -32,6 +32,7 @@ from baton.core.log.scopes import MadeCall
 from baton.core.log.slots import Slot
 from baton.core.log.undos import Undoable
 from baton.core.log.work import Journal, Open, child_in, children_in
+from baton.core.models.usage import Allowance
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
@@ -154,7 +155,8 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     """Use of a saga or a node that its limits count.
 
     `last`: the time when a step of it last ended. `since`: the time when a fork restarted the saga's time.
-    `retries`: those of its steps. `retry_time`: the milliseconds of their pauses and repeated attempts.
+    `turns`: those of its agents, if a saga above limits them. `retries`: those of its steps.
+    `retry_time`: the milliseconds of their pauses and repeated attempts.
     """
 
     hops: int = 0
@@ -165,6 +167,7 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int = 0
     retries: int = 0
     retry_time: int = 0
+    turns: int = 0
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -212,6 +215,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The sagas that were in its place before forks above it, the newest first."""
     shared_limits: tuple[SharedLimit, ...] = ()
     """The limits of money of the sagas above it, the nearest first."""
+    allowed: Allowance | None = None
+    """Tokens and turns that limits of the saga above leave to it; None: it has none."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

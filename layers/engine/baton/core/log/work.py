@@ -20,7 +20,7 @@ from baton.core.expressions import duration_text, iso
 from baton.core.log.functions import RunningFunction
 from baton.core.log.records import About, Ask, Child, Failure, Gives, Response, Root, Value, Work
 from baton.core.log.scopes import Agent, Map, Replanning
-from baton.core.models.usage import Usage
+from baton.core.models.usage import Allowance, Usage
 
 CHILDREN_IN_A_WINDOW = 64
 """Number of children that report to one window of an inbox: a window is one page of a query, and many windows
@@ -273,7 +273,8 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     `number` counts the children of a saga from 1, over all its branches; 0 in logs that did not count them. A
     signal of the name `listens` cancels the child. `until`: the end of its time; 0: never. `passed`, of a
     named graph of a document: see `SagaStarted`; includes `input` if that is kept as a blob, too.
-    `detached`: it has no parent, and is reported as soon as it exists, with its id.
+    `detached`: it has no parent, and is reported as soon as it exists, with its id. `allowed`: what limits
+    of tokens and turns leave to it.
     """
 
     awaits = ELSEWHERE
@@ -286,6 +287,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     until: int = 0
     passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
     detached: bool = False
+    allowed: Allowance | None = None
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
@@ -298,6 +300,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
             until=self.until,
             passed=self.passed,
             detached=self.detached,
+            allowed=self.allowed,
         )
 
     @property
@@ -320,6 +323,7 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
     """A child ended; its parent's worker writes this event, several in one entry.
 
     `cost` is the child's total cost in micro-dollars. `undoable`: the child has effects that can be undone.
+    `used`: the tokens and turns that count for limits of its parent, with those of sagas below it.
     """
 
     slot: str
@@ -329,6 +333,7 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
     failure: Failure | None = None
     cost: int = 0
     undoable: bool = False
+    used: Allowance | None = None
 
     @property
     def end(self) -> dict[str, Any]:

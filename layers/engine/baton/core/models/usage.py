@@ -95,6 +95,13 @@ def most_of(price: Price, input_tokens: int, output_tokens: int) -> int:
     return most
 
 
+class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Tokens and turns of models that a saga may use of its caller's limits, or has used. 0: not counted."""
+
+    tokens: int = 0
+    turns: int = 0
+
+
 MODEL: Final = "std.model"
 DOMAIN: Final = "model_call"
 REFUSED: Final = "answer_invalid"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.log import events as ev
-from baton.core.log.folding.workflow_limits import ASKED
+from baton.core.log.folding.workflow_limits import ASKED, turns_of
 from baton.core.log.records import Segment
 from baton.core.log.scopes import (
     ENDS,
@@ -127,14 +127,16 @@ class AgentKind(TaskKind):
         if answer["calls"]:
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
             begun = sum(one.result is None for one in calls)
-            used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
+            used = replace(used, calls=used.calls + begun)
             at_ms = context.now if all(one.failure is not None for one in calls) else 0
             return Moved(
                 ev.CallsBegan(**at.place.fields, calls=calls, used=used, at=at_ms),
                 begins=tuple(one.item for one in calls if one.result is None),
             )
         parts = _parts(at.node)
-        if work.turn < parts.turns and _has_room(parts, used, answer):  # else the answer is the answer
+        if _has_turn(parts, work, used, context) and _has_room(
+            parts, used, answer
+        ):  # else the answer is the answer
             if parts.idle_ms and ENDS not in answer:
                 until = context.now + parts.idle_ms
                 return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))
@@ -172,7 +174,7 @@ def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
 def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     """Return the agent's use with this answer."""
     tokens = answer["tokens"]
-    return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
+    return replace(work.used, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
 def _heard(work: Agent, context: NodeContext) -> tuple[tuple[str, ...], str]:
@@ -216,6 +218,13 @@ def _closed(
     return Done(ev.AgentClosed(**at.place.fields, output=output, turns=work.turn, used=used, by=by))
 
 
+def _has_turn(parts: AgentParts, work: Agent, used: Progress, context: NodeContext) -> bool:
+    """Return true if the agent and its caller have a turn left."""
+    allowed = context.state.origin.allowed
+    of_caller = allowed is None or not allowed.turns or turns_of(context.state) < allowed.turns
+    return work.turn + used.turns < parts.turns and of_caller
+
+
 def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
     """Return true if one more turn can fit into the agent's tokens: it reads again all that this one has
     read, and its answer.
@@ -223,22 +232,24 @@ def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> b
     return not parts.tokens or used.tokens + sum(answer["tokens"][:2]) < parts.tokens
 
 
-def _exhausted(name: str, most: int, found: int, at: Activation) -> Failed | None:
+def _exhausted(name: str, most: int, found: int, at: Activation, more: str = "") -> Failed | None:
     if not most or found < most:
         return None
-    why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
+    why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}{more}"
     return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
 
 
 def _next_turn(
     at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, context: NodeContext
 ) -> Next:
-    parts = _parts(at.node)
-    for name, most, found in (
-        ("turns", parts.turns, work.turn),
-        ("tokens", parts.tokens, used.tokens),
+    parts, allowed = _parts(at.node), context.state.origin.allowed
+    by_delegates = f", {used.turns:,} of them by its delegates" if used.turns else ""
+    for name, most, found, more in (
+        ("turns", parts.turns, work.turn + used.turns, by_delegates),
+        ("turns", allowed.turns if allowed else 0, turns_of(context.state), " that its caller has left"),
+        ("tokens", parts.tokens, used.tokens, ""),
     ):
-        if spent := _exhausted(name, most, found, at):
+        if spent := _exhausted(name, most, found, at, more):
             return spent
     said = answer.get("segments")
     segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)

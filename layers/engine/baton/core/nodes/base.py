@@ -16,9 +16,11 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.functions import FunctionCall, FunctionProgress
 from baton.core.log.records import Child
+from baton.core.log.scopes import Agent
 from baton.core.log.slots import Slot
 from baton.core.log.state import State
 from baton.core.log.work import Open
+from baton.core.models.usage import Allowance
 
 STEP, CHILD = "step", "child"
 
@@ -231,6 +233,9 @@ class NodeContext(Protocol):
 
     def function(self, at: Activation) -> FunctionParts:
         """Return the function that has asked for an item."""
+
+    def left_to_child(self, at: Activation, agent: Agent | None) -> Allowance | None:
+        """Return what limits of tokens and turns leave to a child that begins now. `agent`: its caller."""
 
     def may_spend(self, at: Activation) -> bool:
         """Return true if the money suffices for the node now. If not, the node is asked again when it may."""

@@ -13,6 +13,7 @@ from baton.core.graph.graph import START, Node
 from baton.core.log import events as ev
 from baton.core.log.folding.received import cancelling_signal
 from baton.core.log.records import LONGEST_MESSAGE, Child
+from baton.core.log.scopes import Agent
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Open
 from baton.core.nodes.base import (
@@ -53,6 +54,8 @@ class ChildKind(Kind):
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure(CHILD_FAILED, text, at.node.name))
         given, passed = self.given(at, context, {} if failing is None else failing.arguments)
+        work = context.state.open.get(at.place.owner)
+        agent = work if isinstance(work, Agent) else None
         return Opened(
             ev.ChildOpened(
                 **at.place.fields,
@@ -64,6 +67,7 @@ class ChildKind(Kind):
                 listens=at.node.signal,
                 until=context.now + at.node.timeout_ms if at.node.timeout_ms else 0,
                 passed=passed,
+                allowed=None if self.detached else context.left_to_child(at, agent),
             )
         )
 

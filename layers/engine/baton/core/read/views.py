@@ -8,13 +8,15 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from baton.core.decide.program import PENDING, Program
+from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import iso
 from baton.core.failures.codes import advice_for, class_of
 from baton.core.failures.names import RETRYABLE
+from baton.core.graph.graph import Graph
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
 from baton.core.log.events import NotUndone as LoggedNotUndone
 from baton.core.log.folding.workflow_limits import COUNTED, OF_RETRIES, retried
@@ -31,6 +33,7 @@ from baton.core.log.questions import visible_arguments as without_secrets
 from baton.core.log.records import Escalation, Option, Paused
 from baton.core.log.slots import Slot
 from baton.core.log.state import Held, State, status_of
+from baton.core.log.undos import Undoable
 from baton.core.money import MICRO
 from baton.core.read.answers import (
     ITEM,
@@ -358,6 +361,10 @@ class Saga(View):
         UnreadableEntries | UnsetType,
         "Entries of the log that cannot be read. The answer then describes the saga before them; only `status` is the last one that a worker stored.",
     ] = UNSET
+    missing_graph: Annotated[
+        str | UnsetType,
+        "Reason why the saga's graph is lost. The answer then has nothing of its nodes. A diagnosis restores the graph.",
+    ] = UNSET
 
 
 def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _NO_TOOLS) -> Saga:
@@ -410,6 +417,14 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         failure_handler=None,
         limits=_used(state, program),
     )
+
+
+def view_without_graph(state: State, status: str, why: str) -> Saga:
+    """Return the same of a saga whose graph is lost, without its nodes. `status`: that of its head."""
+    rest = replace(state, tokens={}, open={}, failing={}, undo=Undoable())
+    view = saga_view(rest, Program(Graph(name=state.origin.workflow, nodes=()), {}))
+    view.status, view.missing_graph = status, why
+    return view
 
 
 def handler_view(state: State) -> FailureHandler | None:
@@ -579,6 +594,11 @@ def _error(state: State) -> SagaError | None:
     )
 
 
+def _tool_risk(risk: Risk) -> ToolRisk:
+    """Return the risk that a tool declares; a level is of operations alone."""
+    return ToolRisk(**{name: value for name, value in asdict(risk).items() if name != "level"})
+
+
 def tool_view(spec: ToolSpec) -> Tool:
     """Return a tool as `GET /tools` shows it; `timeout_ms` None: the engine's default.
 
@@ -596,7 +616,7 @@ def tool_view(spec: ToolSpec) -> Tool:
         output=spec.result,
         schema_hash=spec.schema_hash,
         requires_approval=spec.requires_approval,
-        risk=None if spec.risk is None else ToolRisk(**asdict(spec.risk)),
+        risk=None if spec.risk is None else _tool_risk(spec.risk),
         undo=spec.undo or None,
         verify=spec.verify or None,
         breaker=spec.breaker or None,

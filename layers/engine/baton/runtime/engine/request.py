@@ -73,15 +73,6 @@ class Opened:
     history: History
     program: Program
 
-    async def go_to(self, version: int) -> None:
-        """Go back to a version. Raises `NotFound` if there is none yet."""
-        state = self.history.state
-        if version > state.version:
-            raise NotFound(
-                f"`{state.origin.saga}` has no version {version}: its newest one is {state.version}"
-            )
-        self.history.state = await self.history.state_at(version)
-
 
 class Request:
     """Caller with its collaborators, until `deadline` (epoch ms).
@@ -209,6 +200,15 @@ class Request:
         events = said if isinstance(said, Sequence) else (said,)
         trace = self.caller.traceparent or self.parts.traceparent(history.state.origin.traceparent)
         return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
+
+
+async def go_to(history: History, version: int) -> None:
+    """Go back to a version; 0: stay. Raises `NotFound` if there is none yet."""
+    state = history.state
+    if version > state.version:
+        raise NotFound(f"`{state.origin.saga}` has no version {version}: its newest one is {state.version}")
+    if version:
+        history.state = await history.state_at(version)
 
 
 def accepted_answer(opened: Opened, *, changed: bool) -> dict[str, Any]:

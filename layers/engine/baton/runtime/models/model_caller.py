@@ -17,6 +17,7 @@ from baton.core.decide.decision import RunStep
 from baton.core.effects.operations import (
     API,
     APIS,
+    CALLS,
     DESCRIBE,
     END_CONVERSATION,
     OFFERS,
@@ -57,7 +58,7 @@ from baton.runtime.models.model_request import (
     check_whole,
     has_strange_names,
 )
-from baton.runtime.models.transcript import Transcript, refused_calls
+from baton.runtime.models.transcript import Transcript, refused_calls, sought_tools
 from baton.runtime.money.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -103,8 +104,11 @@ class ModelCaller:
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         agent = self._agent()
         if tool != MODEL:
+            is_search = tool == self._step.node.tool
+            if is_search and CALLS in arguments:
+                arguments = {**arguments, CALLS: await self._described(arguments[CALLS], context)}
             result = await self._performer.perform(tool, arguments, context)
-            is_answer = agent is not None and tool == tool_called(self._step)
+            is_answer = agent is not None and tool == tool_called(self._step) and not is_search
             return stand_in_answer(result) if is_answer else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
@@ -166,8 +170,10 @@ class ModelCaller:
         if share:
             talk = await transcript.cut(work, talk, share, summary.of)
         talk = await transcript.kept(work, talk)
-        # It begins with what the turn before it has read, and that was counted.
-        counted = work.used.read if work.tail and not share else 0
+        # It begins with what the turn before it has read, and that was counted, but for tools found since.
+        counted = work.used.read if work.tail and not share and not tools.search else 0
+        if tools.search:
+            tools = tools.of(sought_tools(talk.before, tools.search))
         messages = self._corrected(talk.messages)
         answer = await asking.answer(given, messages, tools, counted, known=talk.known)
         segments = None if talk.segments is None else tuple(talk.segments)
@@ -204,11 +210,15 @@ class ModelCaller:
 
     async def _offered(self, context: StepContext) -> Offered:
         """Return the tools of the turn. Raises `StepFailure`."""
-        arguments, known = self._step.node.arguments, self._memory.described
-        listed, workflows = arguments.get(APIS), arguments.get(WORKFLOWS, {})
-        if not listed and not workflows:
+        arguments = self._step.node.arguments
+        if not (arguments.get(APIS) or arguments.get(WORKFLOWS)):
             return self._memory.offered(arguments)
-        described: dict[str, Any] = {}
+        return self._memory.offered(arguments, await self._described(arguments, context))
+
+    async def _described(self, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
+        """Return the texts and parameters of calls that are no tools, by their names."""
+        known, listed, workflows = self._memory.described, arguments.get(APIS), arguments.get(WORKFLOWS, {})
+        described = {**arguments[OFFERS]}
         if listed:
             if (key := msgspec.json.encode(listed)) not in known:
                 known[key] = await self._operations(listed, context)
@@ -216,8 +226,8 @@ class ModelCaller:
         for name, reference in workflows.items():
             if (key := reference.encode()) not in known:
                 known[key] = await self._input(reference)
-            described[name] = {**arguments[OFFERS][name], **known[key]}
-        return self._memory.offered(arguments, described)
+            described[name] = {**described[name], **known[key]}
+        return described
 
     async def _operations(self, listed: Operations, context: StepContext) -> dict[str, Any]:
         """Return what the descriptions of APIs say of operations."""

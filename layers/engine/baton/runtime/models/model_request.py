@@ -24,9 +24,10 @@ from baton.core.effects.operations import (
     Operations,
     keeps_list,
     operation_refusal,
+    searches_calls,
 )
 from baton.core.effects.operations import description_for_model as told_of
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import SEARCH, ToolSpec
 from baton.core.expressions import duration_text
 from baton.core.failures import quoted
 from baton.core.failures.codes import TOOL_DEFECT
@@ -125,6 +126,8 @@ def _too_late(work: Callback, more: str = "") -> StepFailure:
     )
 
 
+MOST_OFFERED = 20
+"""Most calls that an agent with a search for tools is offered at once, without searching."""
 Offers = Mapping[str, Mapping[str, Any]]
 """By the name of a call, `description` and `parameters` for a model."""
 
@@ -135,7 +138,7 @@ class Offered(msgspec.Struct, frozen=True):
     `hash`: of the whole offer; empty if it has no tools.
     `names` are those on the wire, `tools` the tools called by them, each with the schema of its parameters as
     JSON; `json` is the whole offer; `operations` are those of APIs that may be called, by the tools of
-    `listing`.
+    `listing`. `search`: the name of the search, if more than `MOST_OFFERED` are found by it and not offered.
     """
 
     names: dict[str, str]
@@ -145,6 +148,14 @@ class Offered(msgspec.Struct, frozen=True):
     operations: Operations = {}
     listing: frozenset[str] = frozenset()
     hash: str = ""
+    search: str = ""
+
+    def of(self, sought: Collection[str]) -> Offered:
+        """Return the offer of the search and of these tools, by either of their names."""
+        pairs = zip(self.names.items(), self.offers, strict=True)
+        known = {self.search, *sought}
+        offers = tuple(one for (tool, name), one in pairs if name in known or tool in known)
+        return msgspec.structs.replace(self, offers=offers, json=msgspec.Raw(msgspec.json.encode(offers)))
 
 
 class ModelMemory:
@@ -177,7 +188,9 @@ class ModelMemory:
             listing = frozenset(tool for tool in listed if keeps_list(self._specs[tool]))
             encoded = msgspec.json.encode(offers)
             digest = hashlib.sha256(encoded).hexdigest()[:12] if names else ""
-            offer = names, offers, called, msgspec.Raw(encoded), operations, listing, digest
+            is_sought = SEARCH in listed and searches_calls(self._specs[SEARCH]) and len(names) > MOST_OFFERED
+            search = names[SEARCH] if is_sought else ""
+            offer = names, offers, called, msgspec.Raw(encoded), operations, listing, digest, search
             known = self._offered[key] = Offered(*offer)
         return known
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -264,6 +265,20 @@ def refused_calls(messages: Sequence[Message], tools: Mapping[str, tuple[str, by
             problems = violations(tools[name][1], said.parse_answer(call["function"]["arguments"]))
             refused |= {name: problems[0].message} if problems else {}
     return refused
+
+
+_FOUND = re.compile(r'"name":"([^"\\]+)"')
+
+
+def sought_tools(messages: Sequence[Message], search: str) -> set[str]:
+    """Return the tools that a model has called, by their names in the messages, and those that its searches
+    have found. `search`: the name of the search in the messages.
+    """
+    calls = [*chain.from_iterable(one.get("tool_calls") or () for one in messages)]
+    names = {call["id"]: call["function"]["name"] for call in calls}
+    searches = {id_ for id_, name in names.items() if name == search}
+    results = (one["content"] for one in messages if one.get("tool_call_id") in searches)
+    return {*names.values(), *chain.from_iterable(map(_FOUND.findall, results))}
 
 
 def _unsendable(why: str) -> StepFailure:

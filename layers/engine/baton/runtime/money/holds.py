@@ -168,6 +168,9 @@ def _token_limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, 
         yield "agent_exhausted", whose, node.agent.tokens, work.used.tokens, None
     for cap, owner in _caps(step, "tokens"):
         whose = f"`limits.tokens` of {f'node `{owner}`' if owner else 'the saga'}"
+        allowed = state.origin.allowed
+        if owner == SAGA and allowed is not None and cap.most == allowed.tokens:
+            whose = "what the limits of its caller have left of tokens"
         yield "limit_tokens", whose, cap.most, state.used.get(owner, _NONE).tokens, owner
 
 

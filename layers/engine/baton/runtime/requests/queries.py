@@ -38,12 +38,20 @@ from baton.core.read.definition_views import Tools, graph_view
 from baton.core.read.explain import Explanation, StepPage, Way, child_of, explain, has_page, way
 from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots, page_of_runs, run_view
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
-from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view
-from baton.errors import CorruptLog, NotFound, TooLarge, UserError
+from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view, view_without_graph
+from baton.errors import CorruptLog, MissingGraph, NotFound, TooLarge, UserError
 from baton.ports import Clock, Definition, Listed, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
-from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
+from baton.runtime.engine.request import (
+    Caller,
+    Opened,
+    Request,
+    foreign_cursor,
+    go_to,
+    read_cursor,
+    write_cursor,
+)
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.log.history import History, ReadingTime, readable, records_of
 from baton.runtime.requests.answers import Incident, IncidentPage, IncidentService
@@ -255,19 +263,23 @@ class Queries:
     async def open(self, saga: str, at: int = 0) -> Opened:
         """Load a saga as it is, or as it was at version `at`. Raises `NotFound`."""
         opened = await self._request.open(saga)
-        if at:
-            await opened.go_to(at)
+        await go_to(opened.history, at)
         return opened
 
     async def show(self, saga: str, at: int = 0) -> Saga:
         """Return the saga's view, folded from its log up to version `at`, or whole. Raises `NotFound`."""
-        return await self.view(await self.open(saga, at))
+        head, history = await self._request.read(saga)
+        await go_to(history, at)
+        return await self.view(head, history)
 
-    async def view(self, opened: Opened) -> Saga:
-        """Return the view of a saga that was opened."""
-        state = opened.history.state
+    async def view(self, head: Head, history: History) -> Saga:
+        """Return the view of a saga that was read, also if its graph is lost."""
+        state = history.state
+        try:
+            view = saga_view(state, await self._request.program_of(history), self._engine.tools)
+        except MissingGraph as error:
+            view = view_without_graph(state, head.status, str(error))
         output = state.ended.output if state.ended else Value()
-        view = saga_view(state, opened.program, self._engine.tools)
         view.result, view.large_result = await self._shown(output)
         given = state.origin.input
         try:
@@ -275,10 +287,10 @@ class Queries:
         except CorruptLog:  # the view of a saga whose blob is gone is what a person needs
             view.input, view.large_input = None, LargeValue(ref=given.ref, size=given.size)
         view.workflow_version = await self._version_of(state)
-        await add_related_sagas(view, self._engine, self._parts, opened.head.ref, state)
-        if (damage := opened.history.unread) is not None:
+        await add_related_sagas(view, self._engine, self._parts, head.ref, state)
+        if (damage := history.unread) is not None:
             view.status, view.unreadable = (
-                opened.head.status,
+                head.status,
                 UnreadableEntries(damage.first, damage.last, damage.why),
             )
         return view

@@ -12,7 +12,7 @@ from baton.core.log.slots import Slot
 from baton.core.read.answers import ITEM, AttemptFailure, Count, LargeValue, Status, Time, Version, View
 from baton.core.read.story import AttemptEnd, Story
 from baton.core.read.views import Saga, of_failure
-from baton.runtime.engine.request import Opened
+from baton.runtime.engine.request import Opened, go_to
 from baton.runtime.requests.queries import MAX_SHOWN, Queries
 
 MOST_DIFFERENCES = 100
@@ -90,8 +90,7 @@ async def state_at(queries: Queries, saga: str, at: int, after: int, limit: int)
     """
     opened = await queries.open(saga)
     newest = opened.history.state.version
-    if at:
-        await opened.go_to(at)
+    await go_to(opened.history, at)
     story = await queries.story(opened, wants=_all)
     outputs, room, rest = list[NodeOutput](), MAX_SHOWN, None
     for run in sorted(_last_ends(story).values(), key=_version):
@@ -104,7 +103,9 @@ async def state_at(queries: Queries, saga: str, at: int, after: int, limit: int)
             rest = outputs[-1].version
             break
         outputs.append(found)
-    return SagaState(saga=await queries.view(opened), newest=newest, outputs=outputs, next=rest)
+    return SagaState(
+        saga=await queries.view(opened.head, opened.history), newest=newest, outputs=outputs, next=rest
+    )
 
 
 async def compare(queries: Queries, first: str, second: str, at: int, to: int) -> Comparison:
@@ -115,7 +116,7 @@ async def compare(queries: Queries, first: str, second: str, at: int, to: int) -
     for saga, version in ((first, at), (second, to)):
         opened = await queries.open(saga, version)
         story = await queries.story(opened, wants=_all)
-        sides.append((opened, await queries.view(opened), _last_ends(story)))
+        sides.append((opened, await queries.view(opened.head, opened.history), _last_ends(story)))
     (_, one, ends), (_, other, others) = sides
     found = list[Difference]()
     for what in PARTS:

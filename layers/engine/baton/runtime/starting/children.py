@@ -17,6 +17,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
 from baton.core.graph.graph import graph_name, split
 from baton.core.log.events import CancelRequested, ChildReported
+from baton.core.log.folding.workflow_limits import used_of_caller
 from baton.core.log.incarnations import Keys, ReplacedSaga, merged
 from baton.core.log.records import Child, SharedLimit
 from baton.core.log.slots import Slot
@@ -98,6 +99,7 @@ class Children:
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
                 shared_limits=self._shared_limits(program, state, slot),
+                allowed=child.allowed,
                 is_part=bool(graph_name(child.workflow)),
                 cancel=cancel,
             )
@@ -210,6 +212,7 @@ def report_of(child: State, slot: str) -> ChildReported | None:
         failure=child.ended.failure,
         cost=child.money.spent,
         undoable=child.undo.is_left,
+        used=used_of_caller(child),
     )
 
 

@@ -22,6 +22,7 @@ from baton.core.log.events import CancelRequested, Entry, Event, SagaStarted, To
 from baton.core.log.incarnations import Keys, ReplacedSaga
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
+from baton.core.models.usage import Allowance
 from baton.errors import (
     CorruptLog,
     InvalidInput,
@@ -71,6 +72,7 @@ class StartRequest:
     before: tuple[ReplacedSaga, ...] = ()
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
+    allowed: Allowance | None = None
     cancel: CancelRequested | None = None
 
 
@@ -125,16 +127,14 @@ class Starter:
             raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))
         now = self._clock.now()
         ends_by = now + self._limits.saga_days * DAY_MS
-        kept = ends_by + self._limits.retention_days * DAY_MS
         # In whole seconds, as the table's time to live is.
-        expires = max(-(-kept // 1_000) * 1_000, request.expires)
+        expires = max(-(-(ends_by + self._limits.retention_days * DAY_MS) // 1_000) * 1_000, request.expires)
         if is_part := request.is_part and request.expires > 0:
             # It ends before anything of it is deleted, and after the saga above, which is over two days before at the latest.
             expires = request.expires
             ends_by = min(ends_by, expires - DAY_MS)
         graph, tenant = request.program.graph, request.ref.tenant
-        period = period_of(now, expires)
-        outer, passed = request.outer, dict(request.passed)
+        outer, passed, period = request.outer, dict(request.passed), period_of(now, expires)
         for name, value in request.passed.items():
             if not (is_part and value.ref):
                 passed[name] = await self._own(tenant, value, period)
@@ -166,6 +166,7 @@ class Starter:
             before=request.before,
             keys=request.keys,
             shared_limits=request.shared_limits,
+            allowed=request.allowed,
         )
         entry = Entry(
             version=1,

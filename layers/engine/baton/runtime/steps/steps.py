@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
 from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE, ApprovalRequest, ToolSpec, request_for
+from baton.core.effects.toolspec import ONCE, SEARCH, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
 from baton.core.failures.codes import INPUT_INVALID, SCHEMA_CHANGED, is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
@@ -179,6 +179,10 @@ def needs_money(state: State, step: RunStep, specs: Specs, spec: ToolSpec | None
     if step.node.tool == MODEL or attempt_cost(step, specs):
         return True
     return spec is not None and bool(spec.verify) and bool(step_cost(step, specs, spec.verify))
+
+
+_OF_MODELS: Final = frozenset((MODEL, SEARCH))
+"""The tools whose steps the performer of models makes, or reads for a model."""
 
 
 class Paying:
@@ -566,7 +570,7 @@ class Steps:
         is_free = one.is_free
         payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
-        if step.node.tool == MODEL:
+        if step.node.tool in _OF_MODELS:
             desk = self.models, self._context_of, self._ledger, self._values, self.live(), self._catalog
             memory = self._memory = self._memory or model_request.ModelMemory(tools)
             caller = performer = model_caller.ModelCaller(performer, *desk, memory, tools, one.state, step)

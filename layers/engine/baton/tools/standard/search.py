@@ -1,4 +1,4 @@
-"""`std.search_tools`: which tools there are for something, by the words of their names and descriptions."""
+"""`std.search_tools`: a search for tools, and for an agent's other calls, by words of names and texts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from baton.ports import StepContext
 from baton.tools.define import Registry, tool
 
 _WORD: Final = re.compile(r"[^\W_]+")
-_OF_NAME, _BEGINNING = (
-    3,
-    2,
-)  # what a word in a name counts, and the fewest letters of a word that another may begin with
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""The place of a new word in a name such as `listOrders`."""
+_OF_NAME, _BEGINNING, _MOST_TEXT = 3, 2, 1_000
+"""The weight of a word in a name, the most letters of a word that no other begins with, and the characters of
+a description that are given.
+"""
 
 Query = Annotated[str, Field(min_length=1, max_length=500, description="Words for what the tool is to do.")]
 Limit = Annotated[int, Field(ge=1, le=50, description="So many are given at most.")]
@@ -24,6 +26,13 @@ Among = Annotated[
     list[str] | None,
     Field(
         description="Names of the tools to look at. In an agent, and under `allowed_tools`, those that may be called."
+    ),
+]
+
+Calls = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="What else to look at, by name, with `description` and `parameters`. In an agent, its delegates and operations."
     ),
 ]
 
@@ -52,13 +61,16 @@ def declare(
     """Declare the search. `beside`: all tools. `pipelines`: those named, for callers who may use them."""
 
     @tool(SEARCH, registry=registry, effect="pure")
-    def search_tools(query: Query, context: StepContext, limit: Limit = 10, among: Among = None) -> Search:
+    def search_tools(
+        query: Query, context: StepContext, limit: Limit = 10, among: Among = None, calls: Calls = None
+    ) -> Search:
         """Find tools that may be called, by words of their names and descriptions."""
         known = tools_for(context.tenant, beside())
         names = known if among is None else [name for name in among if name in known]
         wanted = set(_words(query))
-        rated = [(_rating(known[name], wanted), name) for name in names]
-        best = [(-rating, name, _found(known[name])) for rating, name in rated if rating]
+        there = [_found(name, known[name].description, known[name].parameters) for name in names]
+        there += [_found(name, one["description"], one["parameters"]) for name, one in (calls or {}).items()]
+        best = [(-rating, one.name, one) for one in there if (rating := _rating(one, wanted))]
         if NAMED_PIPELINE in names:
             kept = [_named(known[NAMED_PIPELINE], name, one) for name, one in pipelines(context).items()]
             best += [
@@ -69,12 +81,12 @@ def declare(
 
 
 def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
+    return [word.casefold() for word in _WORD.findall(_HUMP.sub(" ", text))]
 
 
-def _rating(spec: ToolSpec, wanted: set[str]) -> int:
+def _rating(one: FoundTool, wanted: set[str]) -> int:
     """Return the rating of a tool for a search; 0: it does not fit."""
-    return _OF_NAME * _fit(spec.name, wanted) + _fit(spec.description, wanted)
+    return _OF_NAME * _fit(one.name, wanted) + _fit(one.description, wanted)
 
 
 def _fit(text: str, wanted: Collection[str]) -> int:
@@ -87,7 +99,7 @@ def _named(spec: ToolSpec, name: str, kept: Mapping[str, Any]) -> FoundTool:
     """Return a named pipeline. Its description has its operations and inputs, no words of a model."""
     does = ", ".join(op.removeprefix("table_") for op in kept["ops"])
     described = f'A pipeline: {does}. It takes `name`: "{name}", and as `data`: {", ".join(kept["inputs"])}.'
-    return _found(spec).model_copy(update={"description": described})
+    return _found(spec.name, described, spec.parameters)
 
 
 def _same(word: str, other: str) -> bool:
@@ -96,11 +108,10 @@ def _same(word: str, other: str) -> bool:
     return word == other or (len(short) > _BEGINNING and long.startswith(short))
 
 
-def _found(spec: ToolSpec) -> FoundTool:
-    schema: Mapping[str, Any] = spec.parameters
+def _found(name: str, description: str, schema: Mapping[str, Any]) -> FoundTool:
     return FoundTool(
-        name=spec.name,
-        description=spec.description,
+        name=name,
+        description=description[:_MOST_TEXT],
         parameters=list(schema.get("properties", {})),
         required=list(schema.get("required", [])),
     )

@@ -25,7 +25,7 @@ from baton.core.documents.models import HandlerModel, NodeModel
 from baton.core.documents.parts.control import PauseModel
 from baton.core.documents.parts.failing import NONE, PARALLEL
 from baton.core.documents.parts.node import ReplanModel
-from baton.core.effects.operations import choice_problems
+from baton.core.effects.operations import calls_operations, choice_problems
 from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import SEARCH, ToolSpec
 from baton.core.expressions import SPACE
@@ -336,7 +336,10 @@ class _Compiler:
         is_search = spec.name == SEARCH and "among" in spec.parameters.get("properties", {})
         if not is_search or is_any:
             return {}
-        return {"among": [one.name for one in self.matching(patterns or ["*"])]}
+        specs = self.matching(patterns or ["*"])
+        if patterns is not None:  # an agent calls each operation under a name of its own
+            specs = [one for one in specs if not calls_operations(one)]
+        return {"among": [one.name for one in specs]}
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
         ways = self._source.alternatives(spec.name)

@@ -39,10 +39,11 @@ from baton.core.documents.parts.node import (
     shorter_turns,
     step_of,
 )
-from baton.core.documents.parts.people import ApprovalModel, escalation_problems
+from baton.core.documents.parts.people import ApprovalModel, CallRiskModel, escalation_problems
 from baton.core.effects.operations import (
     API,
     APIS,
+    CALLS,
     END_CONVERSATION,
     OFFERS,
     OPERATION,
@@ -55,6 +56,7 @@ from baton.core.effects.operations import (
     list_problems,
     operation_name,
     operation_offer,
+    searches_calls,
 )
 from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.effects.toolspec import Approval
@@ -170,8 +172,24 @@ def _asking(agent: AgentModel, specs: Sequence[ToolSpec]) -> dict[str, ToolSpec]
     known = {spec.name: spec for spec in specs if not calls_operations(spec)}
     for spec in specs:
         if calls_operations(spec):
-            known |= {operation_name(api, one): spec for api, ids in agent.operations.items() for one in ids}
+            names = (operation_name(api, one) for api, ids in agent.operations.items() for one in ids)
+            known |= {called: _risky(agent, called, spec) for called in names}
     return known
+
+
+def _risky(agent: AgentModel, called: str, spec: ToolSpec) -> ToolSpec:
+    """Return the tool of an operation with the operation's risk."""
+    return replace(spec, risk=agent.risk[called].risk) if called in agent.risk else spec
+
+
+def _risk_problems(place: str, agent: AgentModel, known: Mapping[str, ToolSpec]) -> Iterator[Problem]:
+    """Yield the problems of risks of what is no operation of the agent."""
+    operations = [called for called, spec in known.items() if calls_operations(spec)]
+    for called in agent.risk:
+        if called not in operations:
+            message = f"`{called}` is no operation of the agent"
+            hint = "the tool declares its risk itself" if called in known else nearest(called, operations)
+            yield Problem(f"{place}/{escape(called)}", message, hint or "list it under `operations`")
 
 
 def _approvals_problems(
@@ -234,6 +252,21 @@ class AgentModel(Asking):
             "What the tool itself says stays."
         ),
         examples=[{"table.hold": True, "shop:refund": {"to": {"group": "finance"}}}],
+    )
+    risk: Annotated[dict[str, CallRiskModel], Given] = Field(
+        default_factory=dict,
+        description="The risk of operations, by `API:OPERATION`: a level, or what they do. Tools declare their own.",
+        examples=[
+            {
+                "shop:refund": "high",
+                "shop:pay": {
+                    "action": "payment",
+                    "amount": "body.cents",
+                    "currency_is": "USD",
+                    "minor": True,
+                },
+            }
+        ],
     )
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
@@ -355,6 +388,7 @@ class AskedAgent(AsksModel):
         yield from list_problems(place, specs, agent.operations)
         known = _asking(agent, specs)
         yield from delegate_problems(compiler, f"{place}/tools", agent.tools, known)
+        yield from _risk_problems(f"{place}/risk", agent, known)
         if agent.idle_ms and END_CONVERSATION in {*known, *(one.name for one in agent.tools)}:
             message = f"the agent has a call `{END_CONVERSATION}`, by which it ends its conversation"
             yield Problem(f"{place}/conversation", message, "rename the other call")
@@ -391,13 +425,18 @@ class AskedAgent(AsksModel):
 
         def call(spec: ToolSpec, called: str, **more: Any) -> Node:
             made = call_of(compiler, self.kind, name, spec, patterns, agent.operations, **more)
+            if asked and searches_calls(spec):
+                made = replace(made, arguments={**(made.arguments or {}), CALLS: asked})
             if (times := next(handing_over(agent.tools, spec.name), None)) is not None:
                 made = replace(made, callback=times)
-            asked = agent.requires_approval.get(called)
-            return made if asked is None else replace(made, approval=approval_of(asked, spec))
+            approval = agent.requires_approval.get(called)
+            return made if approval is None else replace(made, approval=approval_of(approval, spec))
 
         operations = {
-            operation_name(api, one): (spec, {API: api, OPERATION: one, OPERATIONS: {api: [one]}})
+            (called := operation_name(api, one)): (
+                _risky(agent, called, spec),
+                {API: api, OPERATION: one, OPERATIONS: {api: [one]}},
+            )
             for spec in specs
             if calls_operations(spec)
             for api, ids in agent.operations.items()

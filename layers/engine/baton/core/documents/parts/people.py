@@ -22,7 +22,7 @@ from baton.core.documents.parts.fields import (
     one_of,
     refuse,
 )
-from baton.core.effects.risk import ACTIONS, AMOUNT, CURRENCY, LEVELS, RiskRule
+from baton.core.effects.risk import ACTIONS, AMOUNT, CURRENCY, LEVELS, OTHER, Risk, RiskRule, mistake_of
 from baton.core.expressions import nearest
 from baton.core.limits import DAY_MS
 from baton.errors import Problem
@@ -243,3 +243,53 @@ class RiskRuleModel(Model):
             currency=self.currency if self.above else "",
             party_above=self.party_above,
         )
+
+
+_ARGUMENT = r"^(parameters|body)(\.[^.]+)+$"
+
+
+def _argument(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(_ARGUMENT, value):
+        why = f"`{document_form(value)}` is no argument of an operation"
+        raise refuse(why, "write a path below `parameters` or `body`, such as `body.total`")
+    return value
+
+
+Argument = Annotated[str | None, Reads(_argument, {"type": "string", "pattern": _ARGUMENT}), Given]
+
+
+class CallRiskModel(Model):
+    """Risk of the calls of an operation: a level, or what it does and which arguments say how much of it."""
+
+    short: ClassVar[str] = "level"
+
+    level: Annotated[str | None, one_of(*LEVELS), Given] = Field(
+        default=None, description="The level of every call: `high` and `critical` ask a person first."
+    )
+    action: Annotated[str, one_of(*ACTIONS), Given] = Field(
+        default=OTHER, description="The action of a call, for the rules under `risk` of the document."
+    )
+    amount: Argument = Field(
+        default=None, description="The argument with the amount.", examples=["body.total"]
+    )
+    currency: Argument = Field(default=None, description="The argument with the currency of the amount.")
+    currency_is: Annotated[
+        str | None, Reads(_currency, {"type": "string", "pattern": f"^{CURRENCY}$"}), Given
+    ] = Field(default=None, description="The currency of the amount, if no argument has it.")
+    minor: StrictBool = Field(
+        default=False, description="The amount counts the smallest unit, such as cents."
+    )
+    party: Argument = Field(default=None, description="The argument with the number of people.")
+
+    @model_validator(mode="after")
+    def _together(self) -> CallRiskModel:
+        if self.level and len(self.model_fields_set) > 1:
+            raise refuse("a `level` is that of every call", "leave out the other fields, or `level`")
+        if mistake := mistake_of(self.risk):
+            raise refuse(mistake)
+        return self
+
+    @property
+    def risk(self) -> Risk:
+        """The risk as a tool declares it."""
+        return Risk(**self.model_dump(exclude_none=True))

@@ -70,7 +70,7 @@ from baton.core.log.folding.whole_folds import (
     fold_resumed,
     stop_saga,
 )
-from baton.core.log.folding.workflow_limits import count_node, pay, with_models
+from baton.core.log.folding.workflow_limits import SAGA, count_node, pay, with_models
 from baton.core.log.functions import RunningFunction, with_operations
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
 from baton.core.log.slots import item_slots, owner_of, slot_of
@@ -267,9 +267,10 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             passed=e.passed,
             before=e.before,
             shared_limits=e.shared_limits,
+            allowed=e.allowed,
         ),
         undo=state.undo if e.keys is None else with_keys(e.keys),
-        used=dict.fromkeys(e.counts, Used()),
+        used=dict.fromkeys(e.counts if e.allowed is None else (SAGA, *e.counts), Used()),
     )
 
 

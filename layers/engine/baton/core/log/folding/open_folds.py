@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.received import with_correction, without_running
-from baton.core.log.folding.workflow_limits import pay, with_models
+from baton.core.log.folding.workflow_limits import count_turns, pay, with_child_use, with_models
 from baton.core.log.scopes import (
     Agent,
     Map,
@@ -58,7 +58,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
     work = state.open.get(e.slot)
     if work is None or not work.hears(e.child):
         return state
-    state = pay(state, e.slot, e.cost)
+    state = with_child_use(pay(state, e.slot, e.cost), e.slot, e.used)
     if state.is_stopping:
         state = replace(state, recovery=replace(state.recovery, consecutive_crashes=0))
     return replace(state, open={**state.open, e.slot: replace(work, **e.end)})
@@ -104,7 +104,9 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
     heard = tuple(one.payload for one in mine)
     if mine:
         state = replace(state, signals=tuple(one for one in state.signals if one not in mine))
-    return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items, heard)})
+    after = next_turn(work, e, items, heard)
+    used = count_turns(state, after.turn - work.turn)
+    return replace(state, items=left, open={**state.open, slot: after}, used=used)
 
 
 def item_failed(state: State, e: ev.StepFailed) -> State:

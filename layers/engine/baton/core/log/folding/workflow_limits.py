@@ -19,7 +19,7 @@ from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.scopes import Agent
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import State, Used
-from baton.core.models.usage import Usage, tokens_of
+from baton.core.models.usage import Allowance, Usage, tokens_of
 from baton.core.money import dollars
 from baton.core.summary import LONGEST, summary_of
 
@@ -134,6 +134,50 @@ def endless_failure(state: State, most: int) -> ev.Failure | None:
     return ev.Failure("limit_hops", text)
 
 
+def turns_of(state: State) -> int:
+    """Return the turns of a saga whose caller limits them, with those of sagas below it."""
+    return state.used.get(SAGA, _NONE).turns
+
+
+def left_to_child(state: State, node: Node, saga: Mapping[str, Cap], agent: Agent | None) -> Allowance | None:
+    """Return what limits of tokens and turns leave to a child of the node that begins now, or None.
+    Children that run at the same time do not see each other's use.
+
+    `saga`: the limits of its graph. `agent`: the one that calls the child; it keeps one turn for its answer.
+    """
+    allowed, used = state.origin.allowed or Allowance(), state.used.get(SAGA, _NONE)
+    caps = ((node.name, node.limits.get("tokens")), (SAGA, saga.get("tokens")))
+    tokens = [cap.most - state.used.get(owner, _NONE).tokens for owner, cap in caps if _does(cap, TERMINATE)]
+    turns = [allowed.turns - used.turns] if allowed.turns else []
+    if allowed.tokens:
+        tokens.append(allowed.tokens - used.tokens)
+    if agent is not None and node.agent is not None:
+        turns.append(node.agent.turns - agent.turn - agent.used.turns - 1)
+        if node.agent.tokens:
+            tokens.append(node.agent.tokens - agent.used.tokens)
+    if not (tokens or turns):
+        return None
+    least_tokens, least_turns = (max(min(left), 1) if left else 0 for left in (tokens, turns))
+    return Allowance(tokens=least_tokens, turns=least_turns)
+
+
+def used_of_caller(state: State) -> Allowance | None:
+    """Return what a saga has used of its caller's limits; None without them."""
+    allowed, used = state.origin.allowed, state.used.get(SAGA, _NONE)
+    if allowed is None:
+        return None
+    return Allowance(tokens=used.tokens if allowed.tokens else 0, turns=used.turns if allowed.turns else 0)
+
+
+def count_turns(state: State, turns: int) -> dict[str, Used]:
+    """Return the use with turns, which are counted if the saga's caller limits them."""
+    allowed = state.origin.allowed
+    if allowed is None or not allowed.turns:
+        return state.used
+    known = state.used.get(SAGA, _NONE)
+    return {**state.used, SAGA: replace(known, turns=known.turns + turns)}
+
+
 def too_old(state: State, now: int) -> ev.Failure | None:
     """Return the reason why a saga has to end that outlasts the retention of its data; None if it need not.
 
@@ -234,7 +278,13 @@ def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
     time anew.
     """
     return {
-        scope: replace(used, cost=before.used[scope].cost, tokens=before.used[scope].tokens, since=now)
+        scope: replace(
+            used,
+            cost=before.used[scope].cost,
+            tokens=before.used[scope].tokens,
+            turns=before.used[scope].turns,
+            since=now,
+        )
         for scope, used in at_cut.used.items()
     }
 
@@ -309,12 +359,23 @@ def with_models(
     if assumed:
         _add(sums, UNANSWERED, 0, 0, assumed)
     state = replace(state, money=replace(state.money, models=sums))
-    return _with_tokens(state, slot, usage, is_answered=is_answered) if usage else state
+    if not usage:
+        return state
+    of_agent = [one for one in usage if one.model == UNANSWERED] if is_answered else usage
+    return _with_tokens(state, slot, tokens_of(usage), Allowance(tokens=tokens_of(of_agent)))
 
 
-def _with_tokens(state: State, slot: str, usage: Sequence[Usage], *, is_answered: bool) -> State:
+def with_child_use(state: State, slot: str, used: Allowance | None) -> State:
+    """Return the state with the tokens and turns of a child, as far as limits count them."""
+    if used is None:
+        return state
+    state = replace(state, used=count_turns(state, used.turns))
+    return _with_tokens(state, slot, used.tokens, used)
+
+
+def _with_tokens(state: State, slot: str, tokens: int, of_agent: Allowance) -> State:
     """Count tokens for the saga, the node and the agent, as far as they have limits."""
-    owner, tokens = owner_of(slot), tokens_of(usage)
+    owner = owner_of(slot)
     used = {
         scope: replace(known, tokens=known.tokens + tokens)
         for scope in (SAGA, Slot.parse(owner).node)
@@ -324,10 +385,9 @@ def _with_tokens(state: State, slot: str, usage: Sequence[Usage], *, is_answered
     work = state.open.get(owner)
     if owner == slot or not isinstance(work, Agent):
         return state
-    if is_answered:
-        tokens = tokens_of(one for one in usage if one.model == UNANSWERED)
-    progress = replace(work.used, tokens=work.used.tokens + tokens)
-    return replace(state, open={**state.open, owner: replace(work, used=progress)}) if tokens else state
+    tokens, turns = work.used.tokens + of_agent.tokens, work.used.turns + of_agent.turns
+    progress = replace(work.used, tokens=tokens, turns=turns)
+    return replace(state, open={**state.open, owner: replace(work, used=progress)})
 
 
 def _add(sums: ModelSums, name: str, read: int, written: int, cost: int) -> None:
