@@ -46,6 +46,12 @@ def test_a_graph_has_what_its_document_says() -> None:
     assert {node.name for node in graph.nodes} == {"search", "hold", "pause", "yes", "ever", "bar"}
 
 
+def test_a_workflow_is_a_tool_with_its_own_text_where_its_document_says_so() -> None:
+    offered = compiled(DOCUMENT.replace("name: dinner", "name: dinner\nmcp: true"))
+    assert (compiled(DOCUMENT).mcp, offered.mcp) == (None, "An evening out.")
+    assert decode_graph(encode_graph(offered), KINDS) == offered
+
+
 def test_a_task_knows_its_tool_as_it_was_when_it_was_compiled() -> None:
     assert node("hold") == Node(
         name="hold", kind="task", before=("search",), after=("ever", "yes"), arguments={"x": 3}, tool="table.hold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import subprocess
@@ -11,7 +12,10 @@ from datetime import datetime
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from baton.local.processes import InvocationRecord, LocalRunError
 from baton.local.sign_in import TokenIssuer
@@ -123,6 +127,37 @@ def test_a_signal_sets_a_waiting_saga_going_at_once(everything: Deployment) -> N
     assert (shown["status"], shown["result"]) == ("completed", {"party": 5})
     (received,) = everything.events(saga, "signal_received")
     assert (received["key"], received["by"]) == ("k", "ada")
+
+
+# ---- MCP
+
+
+def test_the_official_mcp_client_starts_watches_and_signals_a_saga(everything: Deployment) -> None:
+    everything.register(ASKING.replace("name: asking", "name: asked\nmcp: true"))
+
+    async def scene() -> dict[str, Any]:
+        signed = {"authorization": f"Bearer {everything.run.token('ada', 'acme')}"}
+        async with httpx2.AsyncClient(headers=signed, trust_env=False, timeout=PATIENCE_S) as client:
+            transport = streamable_http_client(f"{everything.run.url}/mcp", http_client=client)
+            async with Client(transport) as peer:
+                begun = (await peer.call_tool("asked", {})).structured_content or {}
+                everything.wait_for(begun["id"], "waiting")
+                sent = {"saga": begun["id"], "name": "answer", "payload": 5}
+                assert (await peer.call_tool("signal_saga", sent)).is_error is False
+                shown: dict[str, Any] = {}
+                while shown.get("status") != "completed":
+                    watched = await peer.call_tool("watch_saga", {"saga": begun["id"], "wait_s": 10})
+                    shown = watched.structured_content or {}
+                return shown
+
+    assert asyncio.run(scene())["result"] == 5
+    with pytest.raises(BaseExceptionGroup, match="unhandled errors"):
+        asyncio.run(refused(everything.run.url))
+
+
+async def refused(url: str) -> None:
+    async with Client(f"{url}/mcp") as peer:
+        await peer.list_tools()
 
 
 # ---- cancels

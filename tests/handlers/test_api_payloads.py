@@ -89,6 +89,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "live": (200, ""),
     "messages": (200, ""),
     "say": (404, "not-found"),  # no agent of this workflow hears messages
+    "mcp": (200, ""),
     "node-types": (200, ""),
     "open-breaker": (202, ""),
     "list-users": (200, ""),

@@ -52,6 +52,7 @@ from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
 from tests.kit.order_scenarios import OF_ORDERS
+from tests.kit.remote_tools import REMOTE, with_the_crm
 from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.shared_budget import family, resume_parked
 from tests.kit.undoable_tools import finds_closed, lends, lends_again
@@ -258,6 +259,12 @@ async def _effects(world: World) -> str:
     return saga
 
 
+async def _remote(world: World) -> str:
+    saga = await start(world, REMOTE, {}, "remote")
+    await answering(world, saga, shown, with_the_crm(world.books))
+    return saga
+
+
 async def _freed(world: World) -> str:
     """Two sagas with one key, and an operator who frees its claim whenever that is harmless, and answers what they ask."""
     saga = await start(world, TWICE_HAULED, {}, "w")
@@ -443,6 +450,7 @@ CORPUS = (
     Scenario("forked", _forked),
     Scenario("effects", _effects, limits=RENEWED),
     Scenario("mishaps", _mishaps),
+    Scenario("remote", _remote),
     Scenario("losers", _losers, same_steps=False),
     Scenario("losers-at-the-end", _losers_at_the_end, same_steps=False),
     Scenario("early-end", _early_end, same_steps=False),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ONCE = {
     "pay": "pay {n}",
     "send": "send {n}",
+    "crm.send": "crm {n}",
     "take_table": "book {table}",
     "rent": "rent {stall}",
     "haul": "haul {load}",

@@ -18,6 +18,7 @@ from tests.kit import (
     money_bugs,
     polls_and_children,
     question_bugs,
+    remote_tools,
     report_bugs,
     tree_bugs,
     undo_bugs,
@@ -222,6 +223,8 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(bugs.a_hand_over_forgets_the_retries, RESULT, at_rest("retried")),
         Planted(bugs.any_claim_is_freed_without_force, DEEDS, at_rest("freed")),
+        Planted(remote_tools.a_cut_answer_is_asked_for_again, DEEDS, at_rest("remote")),
+        Planted(remote_tools.a_call_goes_without_its_key, DEEDS, everywhere("remote", drawn=0)),
         Planted(money_bugs.a_failed_settlement_is_not_tried_again, MONEY, everywhere("effects", (HANG,))),
         Planted(
             money_bugs.a_change_that_is_made_again_counts_again,

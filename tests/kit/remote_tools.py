@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
-from baton.core.effects.toolspec import Pins
-from baton.ports import StepFailure
+from baton.core.effects.toolspec import PinnedServer, PinnedTool, Pins
+from baton.core.log.questions import Answer
+from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer, HttpRequest
-from baton.tools.standard.mcp import STATELESS, WantedServer, WantedTool, pin_server
+from baton.runtime.invocation.context import inline
+from baton.tools.define import Registry
+from baton.tools.standard import Services
+from baton.tools.standard.mcp import (
+    STATELESS,
+    Peer,
+    WantedServer,
+    WantedTool,
+    _Calls,
+    declare,
+    pin_server,
+    schema_pin,
+)
+from tests.kit.bugs import replaced
+from tests.kit.process import RUNS_IN, pause
+from tests.kit.virtual_time import VirtualClock
+
+if TYPE_CHECKING:
+    from tests.kit.toolbox import Books
 
 URL = "https://crm.example.com/mcp"
 LOOKUP: dict[str, Any] = {
@@ -145,3 +168,139 @@ async def pins_of(server: RemoteServer, *, trust_hints: bool = False, **tools: W
 def died(*_: Any) -> HttpAnswer:
     """What a client finds of a server that dies while it works."""
     raise StepFailure("connection_failed", "crm.example.com: the connection was closed")
+
+
+# ---- in the simulation
+
+REMOTE = """
+name: remote
+retry: {base: 300ms, max_delay: 1s}
+nodes:
+  look: {tool: crm.note, with: {n: 1}}
+  send: {tool: crm.send, after: look, with: {n: 3}}
+output: ['${ctx.look.output.text}', '${ctx.send.output.receipt}']
+"""
+_TAKES: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+_GIVES: dict[str, Any] = {
+    "type": "object",
+    "properties": {"receipt": {"type": "string"}},
+    "required": ["receipt"],
+}
+SENT = "crm 3"
+
+
+def _pins() -> Pins:
+    tools = {
+        name: PinnedTool(
+            name=name, effect=effect, sha256=schema_pin(_TAKES, gives), parameters=_TAKES, result=gives
+        )
+        for name, effect, gives in (("note", "idempotent", None), ("send", "once", _GIVES))
+    }
+    return Pins(servers={"crm": PinnedServer(url=URL, protocol="2025-11-25", tools=tools)})
+
+
+class _Crm(RemoteServer):
+    """A server that takes its time, forgets a session now and then, and once does not live to say what it has done.
+
+    `note` recognises the key of a call; `send` does not.
+    """
+
+    def __init__(self, books: Books) -> None:
+        note = {"name": "note", "inputSchema": _TAKES}
+        super().__init__(note, {"name": "send", "inputSchema": _TAKES, "outputSchema": _GIVES})
+        self.does = lambda name, given: (
+            texts("noted") if name == "note" else texts(structuredContent={"receipt": f"crm {given['n']}"})
+        )
+        self._books = books
+
+    async def send(self, request: HttpRequest) -> HttpAnswer:
+        body = json.loads(request.body)
+        is_call = body["method"] == "tools/call"
+        name, n = (body["params"]["name"], body["params"]["arguments"]["n"]) if is_call else ("", 0)
+        await pause(0.1, stands_still=name != "send")
+        if is_call and len(self.seen) % 5 == 4:
+            self.sessions.clear()
+        answered = await super().send(request)
+        if answered.status != 200 or not is_call:
+            return answered
+        if name == "note":
+            self._books.act(request.headers.get("idempotency-key", ""), ["crm", n])
+        else:
+            self._books.calls[SENT] += 1
+            self._books.do(f"crm {n}")
+        await pause(0.1, stands_still=name != "send")
+        if name == "send" and self._books.calls[SENT] == 1:
+            died()
+        return answered
+
+
+def add_remote(registry: Registry, books: Books) -> None:
+    """Declare the tools of a server. What a process knows of it dies with the process."""
+    known: WeakKeyDictionary[Any, Registry] = WeakKeyDictionary()
+
+    def of_process() -> Registry:
+        process = RUNS_IN.get()
+        if process is not None and process in known:
+            return known[process]
+        clock = VirtualClock() if process is None else process.clock
+        made = declare(_pins(), replace(_SERVICES, http=_Crm(books), clock=clock))
+        return made if process is None else known.setdefault(process, made)
+
+    def wrapped(name: str) -> Callable[..., Any]:
+        async def call(**given: Any) -> Any:
+            return await of_process()[name].function(**given)
+
+        return call
+
+    for name, tool in declare(_pins(), _SERVICES).items():
+        registry.add(replace(tool, function=wrapped(name)))
+
+
+_SERVICES = Services(
+    http=cast("Any", None),
+    entities=cast("Any", None),
+    objects=cast("Any", None),
+    mailer=cast("Any", None),
+    clock=VirtualClock(),
+    offload=inline,
+)
+
+
+def with_the_crm(books: Books) -> Callable[[Mapping[str, Any]], Answer]:
+    """A person who looks at the server where an outcome is unknown."""
+
+    def answer(question: Mapping[str, Any]) -> Answer:
+        if question["node"] == "send" and SENT in books.happened:
+            return Answer(ask=question["id"], action="use", output={"receipt": SENT})
+        return Answer(ask=question["id"], action="retry")
+
+    return answer
+
+
+@contextmanager
+def a_cut_answer_is_asked_for_again() -> Iterator[None]:
+    """A client that sends a request again when the connection breaks, as clients of HTTP do with a GET."""
+
+    async def ask(self: Peer, *arguments: Any) -> Any:
+        try:
+            return await real(self, *arguments)
+        except StepFailure as failure:
+            if failure.code != "connection_failed":
+                raise
+            return await real(self, *arguments)
+
+    real = Peer.ask
+    with replaced(Peer, "ask", ask):
+        yield
+
+
+@contextmanager
+def a_call_goes_without_its_key() -> Iterator[None]:
+    """Each request is named by its own number, so that a server takes a further attempt for another action."""
+
+    def sender(self: _Calls, context: StepContext, key: str = "") -> Any:
+        return real(self, context, key and f"{key}-{next(numbers)}")
+
+    real, numbers = _Calls._sender, itertools.count()
+    with replaced(_Calls, "_sender", sender):
+        yield

@@ -23,6 +23,7 @@ from tests.kit.function_scenarios import add_functions
 from tests.kit.journal_scenarios import UnitDone, add_journals
 from tests.kit.mishaps import add_misbehaving, add_mishaps
 from tests.kit.process import RUNS_IN, pause
+from tests.kit.remote_tools import add_remote
 from tests.kit.roles import note
 from tests.kit.undoable_tools import Loans, add_lending
 from tests.kit.virtual_time import EPOCH
@@ -146,6 +147,7 @@ def _declared() -> Registry:
     add_drawn(registry)
     add_assisted(registry, books)
     add_members(registry)
+    add_remote(registry, books)
     return registry
 
 

@@ -139,13 +139,14 @@ async def test_a_server_that_changes_a_schema_stops_the_step_until_it_is_pinned_
 async def test_a_step_of_a_function_calls_a_tool_by_its_name() -> None:
     app = Registry()
 
-    @workflow("asking", registry=app)
+    @workflow("asking", mcp=True, registry=app)
     async def asking(email: str, context: WorkflowContext) -> int:
         found = await context.step("crm.lookup", email=email)
         return int(found["id"])
 
     crm = await Crm().deployed(app=app)
     document = json.dumps(document_of(crm.world.registry["asking"]))
+    assert json.loads(document)["mcp"] is True
     saga = await start(crm.world, document, {"email": "ada"}, "asking")
     await crm.world.settle()
     shown = await crm.world.queries().show(saga)

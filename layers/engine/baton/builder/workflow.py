@@ -261,6 +261,7 @@ class Workflow(Roots):
         failure_handler: str | Mapping[str, Any] | Workflow | None = None,
         schedule: str | Mapping[str, Any] | None = None,
         events: Mapping[str, Any] | None = None,
+        mcp: bool | None = None,
     ) -> None:
         self.name = name
         self.graphs: dict[str, Workflow] = {}
@@ -287,6 +288,7 @@ class Workflow(Roots):
             "failure_handler": failure_handler,
             "schedule": schedule,
             "events": events,
+            "mcp": mcp,
         }
         self._head = {
             key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)

@@ -19,6 +19,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions may still be stored. `heard`: keys by which events find sagas of earlier versions that have
     other rules for signals: type of the event, template of the correlation key, and until when (epoch ms)
     such sagas can last. `pauses`: on the newest version, those with which new sagas of the workflow begin.
+    `mcp`: it is a tool at `/mcp`.
     """
 
     tenant: str
@@ -32,6 +33,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[str, ...] = ()
     heard: Heard = ()
     pauses: tuple[Parked, ...] = ()
+    mcp: bool = False
 
 
 class Definitions(Protocol):

@@ -32,7 +32,7 @@ from baton.web import replies
 from baton.web.bodies.requests import body_text, idempotency_key, read_body
 from baton.web.identity import Identity, UnsignedRequestLimiter, identity_of, traceparent_of
 from baton.web.parameters import BY_TOKEN, CALLBACKS, Route, read_path, read_query
-from baton.web.replies import Ask, Reply
+from baton.web.replies import Ask, Reply, RouteCalls
 from baton.web.routes import ROUTES
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Api:
         return serve
 
     async def _answer(self, route: Route[Any], path: dict[str, str]) -> tuple[Caller, Reply]:
-        caller = _ANONYMOUS
+        caller, identity = _ANONYMOUS, None
         if route.roles:
             identity = await self._admitted()
             identity.need(route.roles)
@@ -124,7 +124,7 @@ class Api:
             caller = await self._holder(route, path)
         elif route.is_signed:
             return caller, Reply(HTTPStatus.ACCEPTED, await self._announced(route, path))
-        answer = await route.handler(self._ask(route, path, caller))
+        answer = await route.handler(self._ask(route, path, caller, identity))
         return caller, answer if isinstance(answer, Reply) else Reply(HTTPStatus(min(route.answers)), answer)
 
     async def _admitted(self) -> Identity:
@@ -174,9 +174,17 @@ class Api:
             return replies.of_user_error(error)
         return _unserved(self._app.current_event.http_method, self._app.current_event.path)
 
-    def _ask(self, route: Route[Any], path: dict[str, str], caller: Caller) -> Ask[Any]:
+    def _calls(self, identity: Identity | None, deadline: int) -> RouteCalls:
+        """Return the calls of other routes by this caller."""
+        from baton.web.within import Within  # few requests make any
+
+        assert identity is not None, "only routes with roles call others"
+        return Within(self._engine, self._config, identity, deadline)
+
+    def _ask(
+        self, route: Route[Any], path: dict[str, str], caller: Caller, identity: Identity | None = None
+    ) -> Ask[Any]:
         event, headers = self._app.current_event, self._headers()
-        query = read_query(route.query, event.query_string_parameters or {})
         has_body = route.takes_text or route.body is not None
         text = self._text(route.most_bytes) if has_body else ""
         deadline = self._deadline()
@@ -184,7 +192,7 @@ class Api:
             service=Service(self._engine, caller, deadline),
             reader=lambda: Queries(self._engine, caller, deadline),
             path=read_path(route.parameters, path),
-            query=query,
+            query=read_query(route.query, event.query_string_parameters or {}),
             body=read_body(route.body, text) if route.body is not None else None,
             text=text,
             headers=headers,
@@ -192,6 +200,7 @@ class Api:
             key=idempotency_key(headers) if route.has_key else "",
             intentions=self._config.intention_workflow,
             describe=lambda: self._description,
+            calls=lambda: self._calls(identity, deadline),
         )
 
     def _text(self, most: int = 0) -> str:

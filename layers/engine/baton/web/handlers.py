@@ -45,6 +45,13 @@ async def start(ask: Ask[bodies.StartBody]) -> Reply:
     return Reply(HTTPStatus.CREATED if is_new else HTTPStatus.OK, view, {"Location": f"/sagas/{view['id']}"})
 
 
+async def mcp(ask: Ask[None]) -> Reply:
+    """Handle `POST /mcp`."""
+    from baton.web.mcp import serve  # few deployments have clients of it
+
+    return await serve(ask)
+
+
 async def intend(ask: Ask[bodies.IntentionBody]) -> Reply:
     """Handle `POST /intentions`."""
     if not ask.intentions:

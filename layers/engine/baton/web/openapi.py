@@ -31,7 +31,7 @@ from baton.runtime.requests import (
 )
 from baton.runtime.requests import answers as people
 from baton.settings import ApiSettings
-from baton.web import replies
+from baton.web import mcp, replies
 from baton.web.bodies import answers, events
 from baton.web.bodies.requests import MAX_KEY
 from baton.web.parameters import Parameter, Route
@@ -49,6 +49,7 @@ _FILES = (
     facts,
     step_runs,
     lists,
+    mcp,
     messages,
     operators,
     steering,

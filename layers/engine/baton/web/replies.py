@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from aws_lambda_powertools.event_handler.api_gateway import Response
@@ -55,12 +55,50 @@ def _is_known(tag: str, if_none_match: str) -> bool:
 B = TypeVar("B")
 
 
+class RouteCalls(Protocol):
+    """Calls of the API's routes with a caller's identity."""
+
+    @property
+    def deadline(self) -> int:
+        """Time by which the answer is due, in UTC epoch milliseconds."""
+        ...
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Roles of the caller."""
+        ...
+
+    def row(self, route: str) -> Any:
+        """Return the row of a route in the table."""
+        ...
+
+    def now(self) -> int:
+        """Return UTC epoch milliseconds."""
+        ...
+
+    def need(self, any_of: Sequence[str]) -> None:
+        """Raise `Forbidden` unless the caller has one of these roles."""
+        ...
+
+    async def __call__(
+        self,
+        route: str,
+        path: Mapping[str, str] = ...,
+        query: Mapping[str, str] = ...,
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Any:
+        """Return the answer of a route. Raises as its handler does, and `Forbidden` as dispatch does."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
     """Arguments of a handler.
 
     `path` and `query` are values by name. `body` is the route's model; `text` and `headers` are unchanged.
-    `key` is the Idempotency-Key. `intentions` is the workflow for intentions.
+    `key` is the Idempotency-Key. `intentions` is the workflow for intentions. `calls` gives the calls of
+    other routes, on a route with roles.
     """
 
     service: Service
@@ -74,6 +112,7 @@ class Ask(Generic[B]):
     key: str
     intentions: str
     describe: Callable[[], dict[str, Any]]
+    calls: Callable[[], RouteCalls]
 
     @property
     def queries(self) -> Queries:

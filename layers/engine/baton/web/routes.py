@@ -19,6 +19,7 @@ from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests import travel
 from baton.runtime.requests.answers import INCIDENT_ID, INCIDENT_STATUSES
 from baton.runtime.requests.queries import MAX_EVENTS
+from baton.settings import ROLES
 from baton.web import handlers
 from baton.web.bodies import requests as bodies
 from baton.web.parameters import (
@@ -280,6 +281,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/sagas", id="startSaga", handler=handlers.start, roles=("run",),
         summary="Start a saga. Requests with the same idempotency key and body return the same saga.",
         body=bodies.StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
+    ),
+    Route(
+        method="POST", path="/mcp", id="mcp", handler=handlers.mcp, roles=ROLES,
+        summary="Answer a message of an MCP client. Each tool needs the role of its own route.",
+        takes_text=True, takes={"application/json": "McpBody"}, has_key=True, answers={200: "McpAnswer", 202: "McpAnswer"},
     ),
     Route(
         method="POST", path="/intentions", id="intend", handler=handlers.intend, roles=("run",),

@@ -1,9 +1,9 @@
-"""Calls of the API's routes by the console's pages, without HTTP: same table, roles and checks."""
+"""Calls of the API's routes without HTTP, by the console and MCP clients: same table, roles and checks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from baton.runtime.requests.service import Service
 from baton.settings import ApiSettings
 from baton.web.bodies.requests import read_body
 from baton.web.identity import Identity, identity_of
-from baton.web.parameters import read_path, read_query
+from baton.web.parameters import Route, read_path, read_query
 from baton.web.replies import Ask, Reply
 from baton.web.routes import ROUTES
 
@@ -27,7 +27,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The calls of one visit. `deadline` in epoch ms."""
+    """The calls of one visit or request. `deadline` in epoch ms."""
 
     engine: Engine
     config: ApiSettings
@@ -41,6 +41,15 @@ class Within:
     @property
     def tenant(self) -> str:
         return self.identity.caller.tenant
+
+    def row(self, route: str) -> Route[Any]:
+        return _BY_ID[route]
+
+    def now(self) -> int:
+        return self.engine.clock.now()
+
+    def need(self, any_of: Sequence[str]) -> None:
+        self.identity.need(any_of)
 
     async def __call__(
         self,
@@ -65,6 +74,7 @@ class Within:
             key=key,
             intentions=self.config.intention_workflow,
             describe=dict,
+            calls=lambda: self,
         )
         answer = await row.handler(ask)
         return msgspec.to_builtins(answer.body if isinstance(answer, Reply) else answer)

@@ -72,6 +72,7 @@ def _item(definition: Definition) -> Item:
         "by": text_attribute(definition.by),
         **({"types": attribute(types)} if any(types) else {}),
         **({"pauses": text_attribute(_pauses(definition.pauses))} if definition.pauses else {}),
+        **({"mcp": {"BOOL": True}} if definition.mcp else {}),
     }
 
 
@@ -94,6 +95,7 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             past=_types(item, 1),
             heard=_heard(item),
             pauses=msgspec.json.decode(item["pauses"]["S"], type=_Pauses) if "pauses" in item else (),
+            mcp="mcp" in item,
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error

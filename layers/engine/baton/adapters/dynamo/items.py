@@ -55,6 +55,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "doc": "reference of the document's blob",
     "by": "user who registered it; of an incident, the person who resolved it",
     "types": "two lists of types of events: those that its rules name, and those that rules of earlier versions named; a third for sagas of earlier versions that may wait for events: type, template of the correlation key, end (ms); absent: none",
+    "mcp": "of a workflow that is a tool at `/mcp`; absent: it is none",
     "pauses": "of the newest version: pauses with which new sagas of the workflow begin (JSON); absent: none",
     # notice
     "told": "time of the sending; absent: a worker is about to send it; of a user's day, the part of the spent that its tenant counts, in micro-dollars",

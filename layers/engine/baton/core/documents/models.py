@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, create_model, model_validator
 from pydantic.types import JsonValue
 
 from baton.core.documents.nodes.base import NodeDocument
@@ -165,6 +165,16 @@ class HandlerModel(Model):
         return self
 
 
+def _takes_object(is_tool: bool, info: ValidationInfo) -> bool:
+    """Refuse an input that the arguments of a tool cannot be."""
+    kind = (info.data.get("input") or {}).get("type", "object")
+    if is_tool and kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise refuse(
+            "the arguments of a tool are an object, and `input` is none", "write `input: {type: object, …}`"
+        )
+    return is_tool
+
+
 class WorkflowModel(Model):
     """A workflow document: a graph of nodes, each started when those that it comes after have ended."""
 
@@ -271,6 +281,11 @@ class WorkflowModel(Model):
         default=None,
         description="Events from outside that start or signal sagas of the workflow.",
         examples=[{"start": [{"type": "payment.settled", "source": "shop"}]}],
+    )
+    mcp: Annotated[bool, AfterValidator(_takes_object)] = Field(
+        default=False,
+        description="Offers the workflow as a tool of its own to MCP clients at `/mcp`. Its text is `description`, its arguments are `input`.",
+        examples=[True],
     )
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1,

@@ -477,6 +477,7 @@ class Graph(_Part, frozen=True, kw_only=True, dict=True):
     schedule: Schedule | None = None  # when it is started by itself
     events: Events | None = None  # what events from outside do
     graphs: dict[str, Graph] = {}  # those that its nodes start by their names; none of these has any itself
+    mcp: str | None = None  # the text of the tool that it is at `/mcp`; None: it is none
 
     @property
     def work(self) -> tuple[Node, ...]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from baton.core.expressions import iso, nearest, with_hint
 from baton.core.failures.strategies.base import ON_CALL
+from baton.core.graph.graph import WORKFLOW_NAME
 from baton.core.log.events import Event, SignalReceived
 from baton.core.log.questions import OPERATORS, open_questions, visible_arguments
 from baton.core.log.records import Ask, Shown
@@ -26,6 +28,9 @@ from baton.runtime.engine.request import SAGA_ID, Caller, foreign_cursor, read_c
 from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.people.question_rows import row_of
 from baton.runtime.starting.start import body_hash
+
+if TYPE_CHECKING:
+    from baton.runtime.starting.catalog import Catalog
 
 LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
 _FILTER_DIGITS = 8
@@ -411,3 +416,24 @@ def row_view(row: QuestionRow) -> ListedQuestion:
         told=row.told,
         answer_at=f"/sagas/{row.saga}/answer",
     )
+
+
+class WorkflowTool(NamedTuple):
+    """A workflow that is a tool at `/mcp`, with the text of its document."""
+
+    name: str
+    text: str
+    input_schema: Any
+
+
+async def workflow_tools(
+    catalog: Catalog, tenant: str, cursor: str, limit: int = 100
+) -> tuple[list[WorkflowTool], str | None]:
+    """Return those of `limit` workflows that are tools at `/mcp`, and the cursor of the next ones."""
+    name = read_cursor(cursor).decode(errors="replace") if cursor else ""
+    if cursor and not re.fullmatch(WORKFLOW_NAME, name):
+        raise foreign_cursor()
+    found, last = await catalog.page(tenant, name, limit)
+    graphs = await asyncio.gather(*(catalog.graph(tenant, one.graph) for one in found if one.mcp))
+    tools = [WorkflowTool(graph.name, graph.mcp or "", graph.input_schema) for graph in graphs]
+    return tools, write_cursor(last.encode()) if last else None

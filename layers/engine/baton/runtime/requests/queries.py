@@ -40,7 +40,7 @@ from baton.core.read.step_runs import MOST_INPUTS, StepRun, open_run, open_slots
 from baton.core.read.story import AttemptEnd, Story, wants_nothing
 from baton.core.read.views import Saga, entry_view, handler_view, saga_view, tool_view, view_without_graph
 from baton.errors import CorruptLog, MissingGraph, NotFound, TooLarge, UserError
-from baton.ports import Clock, Definition, Listed, Log, SagaRef, Sums
+from baton.ports import Clock, Definition, Head, Listed, Log, SagaRef, Sums
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import (

@@ -149,6 +149,15 @@ class Service:
             self._parts, self._engine, self._caller, text, json_only=json_only
         )
 
+    async def workflow_tools(self, cursor: str = "") -> tuple[list[lists.WorkflowTool], str | None]:
+        """Return a page of the workflows that are tools at `/mcp`, and the cursor of the next one."""
+        return await lists.workflow_tools(self._parts.catalog, self._caller.tenant, cursor)
+
+    async def is_workflow_tool(self, name: str) -> bool:
+        """Return true if the newest version of a workflow is a tool at `/mcp`."""
+        found = await self._parts.catalog.newest(self._caller.tenant, name)
+        return found is not None and found.mcp
+
     async def start(
         self,
         workflow: str,

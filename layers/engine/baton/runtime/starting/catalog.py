@@ -137,6 +137,7 @@ class Catalog:
                 past=tuple(one for one in dict.fromkeys(past) if one not in there)[:PAST_KEPT],
                 heard=heard,
                 pauses=newest.pauses if newest is not None else await self._paused_tenant(tenant),
+                mcp=graph.mcp is not None,
             )
             await first(definition.version)
             if await self._io(self._definitions.put, definition):

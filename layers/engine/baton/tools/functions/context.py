@@ -182,8 +182,8 @@ class WorkflowContext:
     ) -> Operation[Any]:
         """Call a tool with these arguments; the result is that of the tool.
 
-        tool: a function under `@tool`, or the name of a standard tool. name: the operation's own name;
-        without one, it has that of the function, `http` for `std.http`. retry: attempts in all; without it,
+        tool: a function under `@tool`, or the name of a standard or an MCP tool. name: the operation's own
+        name; without one, that of the function, `http` for `std.http`. retry: attempts in all; without it,
         those of the failure matrix. timeout: of one attempt. A tool that fails for good raises `StepFailure`.
         """
         options = dict(name=name, retry=retry, timeout=timeout)  # noqa: C408  # `retry` is no strategy here

@@ -39,6 +39,7 @@ def workflow(
     on_failure: Literal["rollback", "fail"] | None = None,
     compensate: str | None = None,
     tools: Sequence[Callable[..., Any] | Agent[Any] | str] = (),
+    mcp: bool | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare an `async` function as the workflow `name`; the function itself stays as it was.
@@ -48,7 +49,7 @@ def workflow(
     operations.
 
     on_failure: `rollback`, the default, undoes the steps of a function that failed, and `fail` leaves them.
-    timeout, limits, compensate: as in a document. tools: those that it calls and that its code
+    timeout, limits, compensate, mcp: as in a document. tools: those that it calls and that its code
     does not name, such as one that comes out of a dictionary.
 
     Decorating raises `ToolError`, with the function and where it is.
@@ -69,6 +70,7 @@ def workflow(
             _check_context(function, name)
             made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
             said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
+            said |= {"mcp": mcp}
             document = {key: value for key, value in said.items() if value is not None}
             of = REGISTRY if registry is None else registry
             of.add(replace(made, document=document, completed=partial(_with_calls, tools, of)))

@@ -210,12 +210,11 @@ class Peer:
         self.protocol = protocol
         self._host = host_of(url)
         self._session = ""
+        self._is_open = protocol == STATELESS
         self._ids = itertools.count(1)
 
-    async def begin(self, send: Send) -> None:
-        """Open a session, where the protocol has sessions. Raises `StepFailure`, `RemoteError`."""
-        if self.protocol == STATELESS:
-            return
+    async def _begin(self, send: Send) -> None:
+        """Open a session. Raises `StepFailure`, `RemoteError`."""
         self._session = ""
         params = {"protocolVersion": _SESSIONS, "capabilities": {}, "clientInfo": _CLIENT}
         message = await self._ask(send, "initialize", params)
@@ -224,15 +223,18 @@ class Peer:
             raise RemoteError(0, f"speaks the protocol {str(version)[:40]!r}, which Baton does not")
         self.protocol, self._session = version, message.headers.get("mcp-session-id", "")
         await send(_json({"jsonrpc": "2.0", "method": "notifications/initialized"}), self._headers("", ""))
+        self._is_open = True
 
     async def ask(self, send: Send, method: str, params: Mapping[str, Any], name: str = "") -> dict[str, Any]:
-        """Return the result of a request, after a new session if the server has forgotten this one.
+        """Return the result of a request, in a new session if there is none or the server has forgotten it.
         Raises `StepFailure`, `RemoteError`.
         """
+        if not self._is_open:
+            await self._begin(send)
         try:
             return (await self._ask(send, method, params, name)).result
         except _SessionOver:
-            await self.begin(send)
+            await self._begin(send)
             try:
                 return (await self._ask(send, method, params, name)).result
             except _SessionOver as error:
@@ -364,7 +366,6 @@ class _Calls:
         try:
             async with self._lock():
                 if self._until <= self._services.clock.now():
-                    await self._peer.begin(send)
                     self._found = await self._peer.tools(send)
                     self._until = self._services.clock.now() + _COMPARED_MS
         except RemoteError as error:
@@ -480,7 +481,6 @@ async def pin_server(name: str, wanted: WantedServer, post: Send, credential: st
     try:
         if not await _is_stateless(peer, send):
             peer = Peer(wanted.url, _SESSIONS)
-            await peer.begin(send)
         found = await peer.tools(send)
     except RemoteError as error:
         raise PinError(

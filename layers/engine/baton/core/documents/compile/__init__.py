@@ -168,7 +168,7 @@ GRAPHS, HANDLER = "graphs", "failure_handler"
 OWN = tuple(GraphModel.model_fields)
 """Keys that a graph defines itself."""
 _ONLY_OF_DOCUMENTS = (
-    "$schema", "name", "owner", "metadata", "guardrails", GRAPHS, HANDLER, "schedule", "events"
+    "$schema", "name", "owner", "metadata", "guardrails", GRAPHS, HANDLER, "schedule", "events", "mcp"
 )  # fmt: skip
 SHARED = tuple(
     {field.alias or name for name, field in WorkflowModel.model_fields.items()} - {*OWN, *_ONLY_OF_DOCUMENTS}

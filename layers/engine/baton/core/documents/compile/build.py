@@ -78,6 +78,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         handler=_handler(source, model.failure_handler),
         schedule=model.schedule.schedule() if model.schedule is not None else None,
         events=triggers.event_rules(source),
+        mcp=model.description if model.mcp else None,
     )
 
 

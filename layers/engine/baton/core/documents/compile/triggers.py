@@ -146,8 +146,7 @@ _SOME_TICK = 1_767_225_600_000
 
 def check_schedule(source: Source) -> Iterator[Problem]:
     """Yield the problems of `schedule`."""
-    model = source.model.schedule
-    if model is None:
+    if (model := source.model.schedule) is None:
         return
     if bool(model.cron) == bool(model.rate):
         said = "has both `cron` and `rate`" if model.cron else "has neither `cron` nor `rate`"
