@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.cli.conftest import Baton, FakeApi
-from tests.cli.test_output import SAGA
+from tests.cli.test_show import SAGA
 from tests.kit.sentences import Says
 
 SECOND = {"saga": "s2", "workflow": "w", "graph": "g", "status": "failed", "version": 9, "branch": 0}

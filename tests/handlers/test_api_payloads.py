@@ -68,6 +68,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "error-budgets": (200, ""),
     "events": (200, ""),
     "explain": (200, ""),
+    "state": (200, ""),
+    "diff": (200, ""),
     "explain-node": (200, ""),
     "list-steps": (200, ""),
     "find-claims": (200, ""),
