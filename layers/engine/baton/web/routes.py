@@ -98,8 +98,7 @@ LETTERS: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/dead-letters/{letter}/redrive", id="redriveDeadLetter", handler=handlers.redrive,
         roles=("operate",),
-        summary="Redrive a dead letter: a worker processes its saga again. A repeated request has no effect "
-            "until the letter dies again.",
+        summary="Redrive a dead letter: a worker processes its saga again. A repeated request has no effect until the letter dies again.",
         parameters=(_LETTER,), body=bodies.RedriveBody, answers={202: "DeadLetter"}, refusals=(409,),
     ),
     Route(
@@ -138,8 +137,7 @@ SCHEDULES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/schedules/{name}/trigger", id="triggerSchedule", handler=handlers.trigger_schedule,
-        roles=("run",), summary="Start a saga of the schedule immediately. Requests with the same idempotency key return the "
-            "same saga.",
+        roles=("run",), summary="Start a saga of the schedule immediately. Requests with the same idempotency key return the same saga.",
         parameters=(WORKFLOW,), has_key=True, answers={201: "Started", 200: "Started"}, refusals=(422,),
     ),
 )  # fmt: skip
@@ -289,6 +287,9 @@ _FROM = whole_parameter(
     0,
     "Position at which the part begins: the value of `next` from the previous part.",
 )
+_SINCE_LIVE = whole_parameter(
+    "after", 0, MAX_NUMBER, None, "Return also the answers that have ended since this version, each whole."
+)
 _MESSAGES = whole_parameter(
     "limit",
     1,
@@ -386,8 +387,7 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/workflows", id="registerWorkflow", handler=handlers.register, roles=("operate",),
-        summary="Compile and register a workflow document. A repeated request with the same document has no "
-            "effect.",
+        summary="Compile and register a workflow document. A repeated request with the same document has no effect.",
         takes_text=True, answers={201: "Registered", 200: "Registered"}, refusals=(409, 422),
     ),
     Route(
@@ -452,10 +452,9 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="GET", path="/sagas/{saga}/live", id="showLive", roles=("read",),
-        handler=lambda ask: ask.queries.live(ask.path["saga"]),
-        summary="Retrieve the texts that the saga's models are generating. The request registers the caller "
-            "as a viewer for 30 s.",
-        parameters=(_SAGA,), answers={200: "LiveTexts"},
+        handler=lambda ask: ask.queries.live(ask.path["saga"], **ask.query),
+        summary="Retrieve the texts that the saga's models are generating. The request registers the caller as a viewer for 30 s.",
+        parameters=(_SAGA,), query=(_SINCE_LIVE,), answers={200: "LiveTexts"},
     ),
     Route(
         method="GET", path="/sagas/{saga}/messages", id="listMessages", roles=("read",),
@@ -471,8 +470,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", roles=("read",),
         handler=lambda ask: ask.queries.value(ask.path["saga"], ask.path["digest"], **ask.query),
-        summary="Retrieve a value that the saga's log refers to as `cas://sha256/…`. A large value is "
-            "returned in parts.",
+        summary="Retrieve a value that the saga's log refers to as `cas://sha256/…`. A large value is returned in parts.",
         parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(413,),
     ),
     Route(
