@@ -30,6 +30,7 @@ NAMES = (
     "fanout",
     "map",
     "compile",
+    "memory",
     "tail",
     "start",
     "load",

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -138,6 +139,18 @@ class Provider:
         self.books, self.asked, self.streaming = books, list[Asked](), 0
         self._script, self._sleep, self._delay = script, sleep, delay
         self.responses = Responses(self)
+        self.embedded: list[dict[str, Any]] = []
+        self.embeds: Callable[[Mapping[str, Any]], Any] = words_embedded
+
+    async def embeddings(self, http: HttpRequest) -> Response:
+        """`POST /v1/embeddings`: the more words two texts share, the nearer are their vectors."""
+        body = await http.json()
+        self.embedded.append(body)
+        if isinstance(reply := self.embeds(body), Refusal):
+            return refused(reply)
+        data = [{"object": "embedding", "index": 0, "embedding": reply}]
+        tokens = len(str(body["input"]).split())
+        return JSONResponse({"object": "list", "data": data, "usage": {"prompt_tokens": tokens}})
 
     async def chat(self, http: HttpRequest) -> Response:
         """`POST /v1/chat/completions`."""
@@ -395,6 +408,15 @@ def example_of(schema: Any) -> Any:
 # ---- the program -----------------------------------------------------------------------------------------------------
 
 
+def words_embedded(body: Mapping[str, Any]) -> list[float]:
+    """A number for each word of the text: a vector that knows no meaning."""
+    size = int(body.get("dimensions", 1_536))
+    vector = [0.0] * size
+    for word in str(body["input"]).lower().split():
+        vector[crc32(word.strip(".,;:!?").encode()) % size] += 1.0
+    return vector
+
+
 def application(provider: Provider) -> Starlette:
     """The provider as an ASGI application."""
 
@@ -409,6 +431,7 @@ def application(provider: Provider) -> Starlette:
             Route("/health", health),
             Route("/books", books),
             Route("/v1/chat/completions", provider.chat, methods=["POST"]),
+            Route("/v1/embeddings", provider.embeddings, methods=["POST"]),
             Route("/v1/messages", provider.messages, methods=["POST"]),
             Route("/model/{model}/converse-stream", provider.converse, methods=["POST"]),
             Route("/v1/responses", provider.responses.create, methods=["POST"]),

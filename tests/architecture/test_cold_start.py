@@ -39,6 +39,10 @@ NO_FUNCTION = {
     "baton.client",
     # They are another process's, which is started for it.
     "baton.tools.processes.forker",
+    # Servers of MCP are few applications', and requests by it few deployments'.
+    "mcp",
+    "baton.tools.standard.mcp",
+    "baton.web.mcp",
     # What no function has before a model is called.
     "genai_prices",
     "httpx2",

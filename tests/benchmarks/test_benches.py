@@ -12,6 +12,7 @@ from benchmarks import (
     growth,
     journal,
     load,
+    memory,
     money,
     neighbours,
     overhead,
@@ -51,6 +52,12 @@ def test_growth_reads_what_it_wrote() -> None:
     sample = growth.measure((5, 10))
     assert sample["entries10"] > 0
     assert sample["bytes5"] > 0
+
+
+def test_a_question_finds_the_fact_that_answers_it() -> None:
+    sample = memory.measure((60,), 100)
+    assert sample["recall"] >= 0.9
+    assert sample["lost"] <= 0.02
 
 
 def test_a_unit_is_one_entry() -> None:

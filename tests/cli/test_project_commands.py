@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from baton import wiring
 from baton.cli.commands import main
 from baton.cli.machine.running import template_of
 from baton.client.connection import project_root
-from baton.client.exits import REFUSED, USAGE, CommandFailed
+from baton.client.exits import NO, REFUSED, USAGE, CommandFailed
 from baton.project.deployment import LOCAL_TEMPLATE, TEMPLATE
 from baton.scaffold.make import make_project
+from baton.tools.standard import PINS
+from baton.tools.standard.mcp import read_pins
+from tests.kit.remote_tools import RemoteServer
 from tests.kit.sentences import Says
 
 
@@ -30,7 +35,8 @@ def baton(*arguments: str) -> Result:
 
 
 def append(file: Path, text: str) -> None:
-    file.write_text(file.read_text("utf-8") + text, "utf-8")
+    with file.open("a", encoding="utf-8") as written:
+        written.write(text)
 
 
 def test_the_deployment_follows_its_configuration(project: Path, says: Says) -> None:
@@ -100,3 +106,57 @@ def test_an_upgrade_is_shown_and_asked_for(project: Path) -> None:
     assert baton("upgrade", "--undo").exit_code == 0
     assert 'baton = "0.0.9"' in toml.read_text("utf-8")
     assert baton("upgrade", "--undo").exit_code == USAGE
+
+
+SERVER = """
+[mcp.crm]
+url = "https://crm.example.com/mcp"
+credential = "bearer"
+[mcp.crm.tools]
+lookup = {effect = "pure"}
+"add-note" = {requires_approval = true}
+"""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> RemoteServer:
+    """In the place of the client of HTTP."""
+    made = RemoteServer(credential="sk-4711-of-the-crm")
+    monkeypatch.setattr(wiring, "LazyHttpClient", lambda *_, **__: made)
+    return made
+
+
+def test_the_tools_of_a_server_are_pinned_beside_those_of_the_project(
+    project: Path, server: RemoteServer, says: Says
+) -> None:
+    append(project / "baton.toml", SERVER)
+    append(project / ".env", "BATON_API_KEY_CRM=sk-4711-of-the-crm\n")
+    pins = project / "layers/app/sagas" / PINS
+    done = baton("mcp", "--check")
+    assert (done.exit_code, pins.is_file()) == (NO, False)
+    first = baton("mcp")
+    assert first.exit_code == 0
+    found = read_pins(pins).servers["crm"].tools
+    assert [(one.effect, one.requires_approval) for one in found.values()] == [
+        ("once", True),
+        ("pure", False),
+    ]
+    assert "sk-4711" not in pins.read_text("utf-8")
+    server.tools["lookup"] = {**server.tools["lookup"], "description": "Look twice."}
+    says(first.stdout + baton("mcp", "--check").stdout + baton("mcp").stdout)
+    assert json.loads(baton("mcp", "--json").stdout)["changes"] == []
+
+
+def test_what_keeps_a_server_from_being_pinned_is_said(
+    project: Path, server: RemoteServer, says: Says
+) -> None:
+    append(project / "baton.toml", SERVER)
+    without = baton("mcp")
+    append(project / ".env", "BATON_API_KEY_CRM=wrong-key-of-the-crm\n")
+    refused = baton("mcp")
+    append(project / "baton.toml", "find = {}\n")
+    (project / ".env").write_text("BATON_API_KEY_CRM=sk-4711-of-the-crm\n")
+    os.environ.pop("BATON_API_KEY_CRM")
+    missing = baton("mcp")
+    assert {one.exit_code for one in (without, refused, missing)} == {REFUSED}
+    says(without.stderr + refused.stderr + missing.stderr)

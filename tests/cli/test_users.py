@@ -134,3 +134,13 @@ def test_a_budget_says_that_its_user_is_blocked(api: FakeApi, baton: Baton, says
     }
     api.on("GET /budget", (200, budget | more))
     says(baton("budget").stdout)
+
+
+def test_facts_of_a_user_are_listed_and_erased(api: FakeApi, baton: Baton, says: Says) -> None:
+    fact = {"at": "2026-11-29T10:03:01.000Z", "saga": "k99d910e03abd9c92", "text": "Prefers window seats"}
+    api.on("GET /users/facts", (200, {"facts": [fact], "next": "more"}), (200, {"facts": [], "next": None}))
+    says(baton("facts", "ada").stdout)
+    assert api.asked[-1].query == {"user": "ada", "limit": "100", "cursor": "more"}
+    api.on("POST /users/forget", (200, {"erased": 200, "more": True}), (200, {"erased": 3, "more": False}))
+    says(baton("facts", "ada", "--erase").stdout)
+    assert json.loads(api.asked[-1].text) == {"user": "ada"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from baton.adapters.facts import StoredFacts
 from baton.core.failures.breakers import Breaker
 from baton.core.log.records import Parked
 from baton.ports import (
@@ -163,6 +164,7 @@ class ToyStore:
         self.definitions = ToyDefinitions(self.kept)
         self.effects = ToyEffects(self.kept)
         self.checkpoints = ToyCheckpoints(self.kept)
+        self.facts = StoredFacts(self.checkpoints)
         self.rates = ToyRates(self.kept)
         self.breakers = ToyBreakers(self.kept)
         self.budgets = ToyBudgets(self.kept)

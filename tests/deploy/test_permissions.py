@@ -86,6 +86,7 @@ MAY: dict[str, dict[str, set[str]]] = {
 }
 MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
 OBJECTS = ["s3:DeleteObject"]  # the same with StandardTools
+INDEX = ["s3vectors:PutVectors", "s3vectors:QueryVectors", "s3vectors:GetVectors", "s3vectors:DeleteVectors"]
 EVENTS = ["events:PutEvents"]  # the same with EventBusName
 MODELS = [
     "ssm:GetParameter",
@@ -106,6 +107,9 @@ ACTION_OF = {
     "put_events": "events:PutEvents",
     "get_parameter": "ssm:GetParameter",
     "get_secret_value": "secretsmanager:GetSecretValue",
+    "put_vectors": "s3vectors:PutVectors",
+    "query_vectors": "s3vectors:QueryVectors",
+    "delete_vectors": "s3vectors:DeleteVectors",
     "transact_write_items": "dynamodb:PutItem",  # puts and updates need no other permission in a transaction
 }
 # What `baton versions` calls, with the credentials of who deploys.
@@ -190,6 +194,14 @@ def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_the
         "parameter/baton/models/*"
     ]
     assert [arn.rpartition(":secret:")[2] for arn in secrets["Resource"]] == ["/baton/models/*"]
+
+
+def test_functions_may_use_the_index_of_facts_that_a_deployment_names_and_no_other() -> None:
+    index = "arn:aws:s3vectors:eu-central-1:123456789012:bucket/facts/index/facts"
+    for role, actions in (("WorkerRole", INDEX), ("ApiRole", INDEX[-1:])):
+        _, facts = stack(Facts=f"text-embedding-3-small {index}").properties(role)["Policies"]
+        (statement,) = facts["PolicyDocument"]["Statement"]
+        assert (statement["Action"], statement["Resource"]) == (actions, [index])
 
 
 def test_the_worker_may_ask_the_models_of_bedrock_that_a_deployment_names_and_no_others() -> None:
@@ -283,6 +295,7 @@ def test_whatever_the_adapters_call_some_function_may_do() -> None:
         *OBJECTS,
         *EVENTS,
         *MODELS,
+        *INDEX,
     }
     unknown = {call: action_of(call) for call in calls if action_of(call) not in granted}
     assert unknown.keys() == OPERATORS, "what is neither a function's nor an operator's"

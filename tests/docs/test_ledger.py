@@ -125,7 +125,18 @@ def test_every_service_of_the_template_has_its_part() -> None:
 
 def test_every_call_of_the_adapters_has_a_row() -> None:
     calls = {call for path in sorted(ADAPTERS.rglob("*.py")) for call in calls_in(path.read_text("utf-8"))}
-    services = {"dynamodb", "s3", "sqs", "sns", "sesv2", "events", "lambda", "ssm", "secretsmanager"}
+    services = {
+        "dynamodb",
+        "s3",
+        "sqs",
+        "sns",
+        "sesv2",
+        "events",
+        "lambda",
+        "ssm",
+        "secretsmanager",
+        "s3vectors",
+    }
     assert {service for service, _ in calls} == services
     listed = {call for row in rows() for cell in vars(row).values() for call in _CALL.findall(cell)}
     assert sorted(calls - listed) == []

@@ -95,6 +95,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "block-user": (202, ""),
     "unblock-user": (202, ""),
     "limit-user": (202, ""),
+    "list-facts": (200, ""),
+    "forget-user": (200, ""),
     "openapi": (200, ""),
     "pause-schedule": (202, ""),
     "redrive-dead-letter": (202, ""),

@@ -81,6 +81,16 @@ def test_open_apis(deployment: Deployment) -> None:
             services_of_a_worker(deployment, open_apis=wrong)
 
 
+def test_facts(deployment: Deployment) -> None:
+    index = "arn:aws:s3vectors:eu-central-1:123456789012:bucket/facts/index/facts"
+    found = services_of_a_worker(deployment, facts=f"own/small {index}")
+    assert (found.embedding_model, found.facts.nearest.__self__._index) == ("own/small", index)
+    found = services_of_a_worker(deployment, facts="own/small")
+    assert (found.embedding_model, hasattr(found.facts.nearest.__self__, "_index")) == ("own/small", False)
+    with pytest.raises(SettingsError, match="BATON_FACTS"):
+        services_of_a_worker(deployment, facts=f"{index} own/small")
+
+
 def test_api_secrets(deployment: Deployment, says: Says) -> None:
     found = services_of_a_worker(deployment, api_secrets="baton/apis/").credentials
     says(found.of.__self__._secrets.where("weather"))

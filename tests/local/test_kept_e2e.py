@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from tests.local.project import RULE, client, put_events, until, write_project
 from tests.local.test_stream_e2e import ONLY_STREAM, keys, put
 
 pytestmark = pytest.mark.e2e
+BUCKET = "  Things: {Type: AWS::S3::Bucket, Properties: {BucketName: things}}\n"
 
 
 def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on(tmp_path: Path) -> None:
-    template = write_project(tmp_path / "project", RULE)
+    template = write_project(tmp_path / "project", RULE + BUCKET)
 
     def run() -> LocalRun:
         return LocalRun(template, switched_off=ONLY_STREAM, data=tmp_path / "kept")
@@ -26,9 +28,7 @@ def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on
     async def scenario() -> None:
         async with run() as first:
             await put(first, "x")
-            s3 = client(first, "s3")
-            s3.create_bucket(Bucket="things")
-            s3.put_object(Bucket="things", Key="a/b", Body=b"\xff\x00")
+            client(first, "s3").put_object(Bucket="things", Key="a/b", Body=b"\xff\x00")
             with pytest.raises(LocalRunError, match="another local run keeps its data in"):
                 async with run():
                     pass
@@ -43,6 +43,12 @@ def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on
             await until(
                 lambda: put_again["EventId"] in [record.event.get("id") for record in second.invocations]
             )
+        assert not second.was_killed
+        shutil.rmtree(tmp_path / "kept/state")  # as after a first run that was killed
+        (tmp_path / "kept/lock").write_text("7\n")
+        async with run() as third:
+            assert third.was_killed
+            assert client(third, "s3").get_object(Bucket="things", Key="a/b")["Body"].read() == b"\xff\x00"
 
     asyncio.run(scenario())
 

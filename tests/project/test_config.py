@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.version import VERSION
-from baton.project.config import Config, ConfigError, check_version, parse_config
+from baton.project.config import Config, ConfigError, McpTool, check_version, parse_config
 from baton.project.deployment import allowed_parameters
 from tests.kit.sentences import Says
 
@@ -26,7 +26,10 @@ def test_a_whole_file_is_read() -> None:
         '[vpc]\nsubnets = ["subnet-0a"]\nsecurity_groups = ["sg-0b"]\n'
         '[[permissions]]\nactions = ["s3:GetObject"]\nresources = ["arn:aws:s3:::b/*"]\n'
         '[models]\nsecrets = "/models/"\nprofiles = {openai = "https://a/v1", own = "https://b/v1"}\n'
+        '[mcp.crm]\nurl = "https://a/mcp"\ncredential = "X-Key"\ntrust_hints = true\n'
+        '[mcp.crm.tools]\nlook = {effect = "pure", requires_approval = true}\n"add-note" = {}\n'
     )
+    assert read.mcp["crm"].tools["look"] == McpTool("pure", requires_approval=True)
     assert read.variables() == {"URL": "https://a", "RETRIES": "3", "IS_ON": "true"}
     assert read.values() == {
         "MaxDeaths": "5",
@@ -46,6 +49,11 @@ MISTAKES = {
     "a number that is too large": "[functions.worker]\ntimeout = 901\n",
     "a list for a text": '[environment]\nA = ["b"]\n',
     "a form": '[vpc]\nsubnets = ["vpc-1"]\nsecurity_groups = ["sg-1"]\n',
+    "an address": '[mcp.crm]\nurl = "crm"\n',
+    "a server without tools": '[mcp.crm]\nurl = "https://crm.example.com/mcp"\ntools = {}\n',
+    "an effect": '[mcp.crm]\nurl = "https://a/mcp"\ntools = {look = {effect = "none"}}\n',
+    "an unknown key of a tool": '[mcp.crm]\nurl = "https://a/mcp"\ntools = {look = {efect = "pure"}}\n',
+    "a name of a server": '[mcp.std]\nurl = "https://a/mcp"\ntools = {look = {}}\n',
     "a missing key": '[vpc]\nsubnets = ["subnet-1"]\n',
     "an action": '[[permissions]]\nactions = ["GetObject"]\nresources = ["*"]\n',
     "a package": '[functions]\npackage = "tar"\n',

@@ -57,8 +57,8 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
 def test_every_call_of_a_port_is_known_as_a_write_or_as_a_read() -> None:
     """One that is not would never lose its answer, and never die behind what it has written."""
     # Of the process itself, or played by another part of a world: tools, services, models (simulated_models.py), entities (payments.py),
-    # workers of other builds (test_versions.py).
-    own = "Builds DeployedBuilds UnitLog CallJournal WorkflowFunctions FunctionSession Clock Meter Pulse Entropy Offload Performer Watch Watchdog Sandbox HttpClient Credentials Mailer Objects Models Spans Store"
+    # workers of other builds (test_versions.py). Facts are written and read as rows of `Checkpoints`.
+    own = "Builds DeployedBuilds UnitLog CallJournal WorkflowFunctions FunctionSession Clock Meter Pulse Entropy Offload Performer Watch Watchdog Sandbox HttpClient Credentials Mailer Objects Models Embedder Facts Spans Store"
     modules = (import_module(f"{ports.__name__}.{module.name}") for module in iter_modules(ports.__path__))
     calls = {
         port.__name__: {name for name, call in vars(port).items() if isfunction(call) and name[0] != "_"}

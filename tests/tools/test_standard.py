@@ -21,6 +21,7 @@ from tests.tools.test_performing import run
 NAMES = {
     "std.delete_resource",
     "std.describe_operations", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.forget", "std.recall", "std.remember",
     "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
     "std.restore_object", "std.search_tools", "std.upsert",
 }  # fmt: skip

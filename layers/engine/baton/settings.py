@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core.deployment import Channels, ModelEndpoints, Outside, SignIn
+from baton.core.deployment import Channels, ModelEndpoints, Outside, Remembering, SignIn
 from baton.core.effects import toolspec
 from baton.core.limits import (
     OFF,
@@ -183,7 +183,9 @@ class Sagas(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, SignIn, Sagas, Registration, SignalLimits, Estimates, MetricsSettings, Settings):
+class ApiSettings(
+    Callers, SignIn, Sagas, Remembering, Registration, SignalLimits, Estimates, MetricsSettings, Settings
+):
     """Settings of the api function."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
@@ -192,6 +194,7 @@ class ApiSettings(Callers, SignIn, Sagas, Registration, SignalLimits, Estimates,
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
     Sagas,
+    Remembering,
     Outside,
     Channels,
     Tracing,

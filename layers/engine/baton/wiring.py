@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,12 @@ from baton.core import deployment
 from baton.core.effects.toolspec import Grants, ToolSpec
 from baton.core.limits import ON, Limits
 from baton.ports import Notices, Performer, Rates, StepContext, StepFailure, ThreadStore
-from baton.ports.outside import HttpClient
+from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 from baton.runtime.invocation.context import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
-    from baton.ports.models import Models
+    from baton.adapters.models.deployed import DeployedModels
     from baton.ports.store import Store
     from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.engine.parts import Engine
@@ -70,7 +70,9 @@ class _NoTools:
 
 
 def _store(aws: Aws, config: settings.Settings) -> Store:
-    return DynamoStore(aws.dynamodb, config.table, config.shards, config.cell, config.status_shards)
+    index = config.facts.partition(" ")[2] if isinstance(config, deployment.Remembering) else ""
+    vectors = (later(lambda: aws.s3vectors), index) if index else None
+    return DynamoStore(aws.dynamodb, config.table, config.shards, config.cell, config.status_shards, vectors)
 
 
 def _engine(
@@ -149,7 +151,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
-def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
+def _models(aws: Aws, config: deployment.ModelEndpoints) -> DeployedModels:
     """Return the models. Their code is imported with the first call, but their setting is checked
     immediately.
     """
@@ -160,7 +162,7 @@ def _models(aws: Aws, config: deployment.ModelEndpoints) -> Models:
     except ValueError as error:
         raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
 
-    def made() -> Models:
+    def made() -> DeployedModels:
         from baton.adapters.models.deployed import DeployedModels
 
         credentials = _credentials(aws, config.model_secrets, "MODEL", of="the model profile")
@@ -254,7 +256,7 @@ def _metrics_to(config: settings.MetricsSettings) -> Callable[[str], None] | Non
     return _line_to_stdout if config.metrics == ON else None
 
 
-def _standard(aws: Aws, store: Store, config: settings.WorkerSettings) -> Services:
+def _standard(aws: Aws, store: Store, models: DeployedModels, config: settings.WorkerSettings) -> Services:
     """Return the ports of the standard tools. Each is imported, connected and created with its first call."""
     from baton.tools.openapi.description import Apis
     from baton.tools.standard import Services
@@ -279,10 +281,26 @@ def _standard(aws: Aws, store: Store, config: settings.WorkerSettings) -> Servic
         most_bytes=config.result_bytes,
         mail_from=config.mail_from,
         payments_url=config.payments_url,
+        facts=later(lambda: store.facts),
+        embedder=models,
+        embedding_model=config.facts.partition(" ")[0],
         signing_key=config.signing_key,
         apis=apis,
         credentials=later(cache(credentials)),
     )
+
+
+def operators_post(url: str) -> Callable[[bytes, Mapping[str, str]], Awaitable[HttpAnswer]]:
+    """Return what posts to an address that the operator of this machine has written."""
+    http = LazyHttpClient(["0.0.0.0/0", "::/0"], plain=["*"])
+
+    async def post(body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        asked = HttpRequest(
+            method="POST", url=url, headers=headers, body=body, within_ms=30_000, most=5_242_880, named=True
+        )
+        return await http.send(asked)
+
+    return post
 
 
 def make_worker() -> tuple[Worker, Engine]:
@@ -303,7 +321,8 @@ def make_worker() -> tuple[Worker, Engine]:
     store = _store(aws, config)
     granted = Grants.of(config.standard_tools)
     _set_secrets(aws, config)
-    registry = with_standard(load_app(config.app), _standard(aws, store, config), granted)
+    models = _models(aws, config)
+    registry = with_standard(load_app(config.app), _standard(aws, store, models, config), granted)
     helpers = Helpers(
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
@@ -324,7 +343,7 @@ def make_worker() -> tuple[Worker, Engine]:
     )
     builds = LambdaBuilds(later(lambda: aws.patient_lambda), config.worker, Threads(BUILDS_AT_ONCE))
     engine = replace(engine, functions=ApplicationFunctions(registry), builds=builds)
-    engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
+    engine = replace(engine, confirm_url=config.confirm_url, models=models)
     if config.traces_url:
         engine = _traced(engine, config)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)

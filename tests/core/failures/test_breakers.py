@@ -182,7 +182,7 @@ def test_an_operator_opens_it_until_it_is_reset() -> None:
     there = forced_open(Breaker(), "ann", 0, NOW)
     assert not may_pass(there)
     assert not may_probe(there, TERMS, NOW + 86_400_000)
-    assert next_look(there, TERMS, NOW, 0.5) == NOW + 2_500 + 1_000 + 5_000
+    assert next_look(there, TERMS, NOW, 0.5) == NOW + 20_000 + 1_000 + 5_000
     after = reset(there, "bob", NOW + 5)
     assert may_pass(after)
     assert [(move.to, move.by) for move in after.moves] == [(OPEN, "ann"), (CLOSED, "bob")]

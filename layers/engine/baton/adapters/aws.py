@@ -191,6 +191,7 @@ def _config(read_timeout_s: float) -> Config:
 _READ_TIMEOUT_S = {
     "dynamodb": 5,
     "s3": 15,
+    "s3vectors": 8,
     "sqs": 5,
     "sns": 5,
     "sesv2": 8,
@@ -221,6 +222,11 @@ class Aws:
     @property
     def s3(self) -> S3Client:
         return cast("S3Client", self._client("s3"))
+
+    @property
+    def s3vectors(self) -> Any:
+        """Amazon S3 Vectors: the requests are those of adapters/facts.py."""
+        return self._client("s3vectors")
 
     @property
     def sqs(self) -> SQSClient:

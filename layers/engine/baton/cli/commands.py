@@ -21,6 +21,7 @@ from baton.cli.deployment.operations import (
     claims,
     cost,
     error_budget,
+    facts,
     schedule,
     users,
     versions,
@@ -56,14 +57,14 @@ from baton.cli.deployment.steering import (
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
-from baton.cli.machine.project import new, render, upgrade
+from baton.cli.machine.project import mcp, new, render, upgrade
 from baton.cli.terminal.completion import completion
 from baton.cli.terminal.shared import Shared, drop_output, is_full, open_streams
 from baton.client import exits
 from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "On this machine": (new, up, token, demo, failover, check, render, upgrade),
+    "On this machine": (new, up, token, demo, failover, check, mcp, render, upgrade),
     "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines, versions),
     "Sagas": (
         *(start, intend, list_sagas, show, events, steps, logs, live, messages, value, explain, cost, budget),
@@ -94,6 +95,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         aliases,
         breakers,
         error_budget,
+        facts,
         users,
         dlq,
     ),

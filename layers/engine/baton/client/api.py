@@ -90,9 +90,8 @@ class CostCalls(Calls):
         page = await self._get("/costs", query, has="costs")
         sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
         while page["next"] is not None:
-            page = await self._get(
-                "/costs", {**query, "day": page["day"], "cursor": page["next"]}, has="costs"
-            )
+            more = {**query, "day": page["day"], "cursor": page["next"]}
+            page = await self._get("/costs", more, has="costs")
             left_out += page.get("left_out") or ()
             for row in page["costs"]:
                 before = sums.setdefault(row["key"], {**row, **dict.fromkeys(_SUMMED, 0)})
@@ -450,9 +449,8 @@ class WorkflowCalls(Calls):
 
     async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
         """Call `GET /workflows/{name}`, or the path of one of its versions."""
-        return await self._get(
-            path_of("workflows", name, *([] if version is None else [version])), has="nodes"
-        )
+        path = path_of("workflows", name, *([] if version is None else [version]))
+        return await self._get(path, has="nodes")
 
     async def tools(self) -> dict[str, Any]:
         """Return the tools: `GET /tools`."""
@@ -484,9 +482,13 @@ class UserCalls(Calls):
         page = await self._get("/users", {"user": name}, has="users")
         return self._shaped(page["users"][0] if page["users"] else {}, "state")
 
+    def facts(self, user: str) -> Pages:
+        """Return facts of a user page by page: `GET /users/facts`, as `sagas`."""
+        return self._pages("/users/facts", "facts", {"user": user}, None, None)
+
     async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Block or unblock a user, or set the user's limit: `POST /users/block`, `/unblock` or `/limit`."""
-        return await self._send(f"/users/{do}", body, has="state")
+        """Block, unblock or limit a user, or erase the user's facts: `POST /users/block` and so on."""
+        return await self._send(f"/users/{do}", body, has="erased" if do == "forget" else "state")
 
 
 class Api(

@@ -142,7 +142,7 @@ class ModelEndpoints:
             description="Providers of models, separated by spaces: the name of a known provider, such as `bedrock`, or a name, `=` and the "
             "address of an API: `openai bedrock own=https://llm.example.com/v1`. The first one is meant where a document names none.",
         ),
-    ] = "openai=https://api.openai.com/v1"
+    ] = "openai"
     model_secrets: Annotated[
         str,
         Meta(
@@ -177,5 +177,20 @@ class SignIn:
             pattern=r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$",
             description="Beginning of the client secret's name, to which `client` is added, as with "
             "`ModelSecrets`. A new secret ends all sign-ins. Empty: none, but that of a local run.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Remembering:
+    """Model and index of the facts of users."""
+
+    facts: Annotated[
+        str,
+        Meta(
+            pattern=r"^(\S{1,200}( arn:[a-z0-9-]+:s3vectors:\S{1,200})?)?$",
+            description="Model that embeds the facts of `std.remember` and `std.recall`, such as `text-embedding-3-small`, by a provider of "
+            "`ModelProfiles` with the API of OpenAI; and, behind a space, the ARN of an index of Amazon S3 Vectors that has their "
+            "vectors. Without an index the table has them. Empty: these tools do not run.",
         ),
     ] = ""

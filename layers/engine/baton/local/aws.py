@@ -207,11 +207,13 @@ class Aws:
 
 
 @contextlib.contextmanager
-def keeping(folder: Path) -> Iterator[None]:
-    """Hold the data folder. Raises `LocalRunError` if it cannot be made or a live run holds it."""
+def keeping(folder: Path) -> Iterator[bool]:
+    """Hold the data folder. Yield true if the run before was killed, so that its tables were not written.
+    Raises `LocalRunError` if the folder cannot be made or a live run holds it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("a")
+        lock = (folder / "lock").open("a+")
     except OSError as error:
         raise LocalRunError(f"{folder} cannot keep anything: {error.strerror}") from error
     with lock:
@@ -219,4 +221,11 @@ def keeping(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LocalRunError(f"another local run keeps its data in {folder}") from error
-        yield
+        was_killed = lock.tell() > 0
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        try:
+            yield was_killed
+        finally:
+            lock.truncate(0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -103,7 +104,9 @@ def _redrive(logical_id: str, resolver: Resolver, aws: Aws) -> None:
 
 
 def _bucket(logical_id: str, resolver: Resolver, aws: Aws) -> None:
-    aws.s3.create_bucket(Bucket=resolver.name(logical_id))
+    # A run that was killed has written its objects, and nothing of its tables.
+    with suppress(aws.s3.exceptions.BucketAlreadyOwnedByYou):
+        aws.s3.create_bucket(Bucket=resolver.name(logical_id))
 
 
 def _topic(logical_id: str, resolver: Resolver, aws: Aws) -> None:

@@ -116,6 +116,7 @@ class LocalRun:
         self._api_port, self._aws_port, self._process_limit = api_port, aws_port, process_limit
         self._retry_delays_s = retry_delays_s
         self._data = None if data is None else Path(data).resolve()
+        self.was_killed = False
         self.run_dir = (run_dir or run_directory(self._template_path.parent)).resolve()
         # Runs of one project share the key of their folder.
         self._key_folder = self.run_dir.parent if self.run_dir.parent.name == _RUNS else self.run_dir
@@ -185,7 +186,7 @@ class LocalRun:
         stack.push_async_callback(children.close)
         await children.open()
         if self._data is not None:
-            stack.enter_context(keeping(self._data))
+            self.was_killed = stack.enter_context(keeping(self._data))
         ministack = MiniStack(self.run_dir, children, self._aws_port, self._data)
         stack.push_async_callback(ministack.stop)
         loading = asyncio.create_task(asyncio.to_thread(self._load, issuer_url))

@@ -6,8 +6,8 @@ and limits of agents are in core/ and runtime/.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -96,6 +96,28 @@ class Over(msgspec.Struct, frozen=True, kw_only=True):
 
     response: str
     token: str
+
+
+EMBEDDING_DIMENSIONS: Final = 256
+"""Numbers of a vector that a model is asked for."""
+
+
+class Embedding(msgspec.Struct, frozen=True, kw_only=True):
+    """Vector of a text, and the tokens that it has cost."""
+
+    vector: Sequence[float]
+    usage: Usage
+
+
+class Embedder(Protocol):
+    """Models that a deployment may have texts embedded by."""
+
+    async def embed(self, model: str, text: str, until: int) -> Embedding:
+        """Return the vector of a text: of `EMBEDDING_DIMENSIONS` numbers, if the model can choose.
+
+        Raises `StepFailure` as `Models.answer` does; `unsent` or a status from 400 to 499 has cost nothing.
+        """
+        ...
 
 
 class Models(Protocol):

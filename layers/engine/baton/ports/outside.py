@@ -1,11 +1,12 @@
-"""Protocols that the standard tools need: HTTP, credentials, mail, objects and versioned entities.
+"""Protocols that the standard tools need: HTTP, credentials, mail, objects, versioned entities and facts of
+users.
 
 This file holds no behaviour. The guarantees of a tool on top of these are in tools/standard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -165,4 +166,51 @@ class Objects(Protocol):
 
     def delete(self, tenant: str, name: str, sha256: str) -> None:
         """Delete the object; a no-op if none is stored."""
+        ...
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """Fact of a user. `saga` is its source, `model` embeds its text. `expires`: 0 for never."""
+
+    id: str
+    text: str
+    saga: str
+    at: int
+    model: str
+    expires: int = 0
+
+
+class NearestFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts with their cosine (-1 to 1), the nearest first.
+
+    `other_models`: number of facts that were not compared, because another model has embedded them; None if
+    that is not known. `more`: the user has more facts than were compared.
+    """
+
+    found: Sequence[tuple[Fact, float]]
+    other_models: int | None = 0
+    more: bool = False
+
+
+class Facts(Protocol):
+    """Facts of users, by tenant and user, found by vectors of their texts. Synchronous."""
+
+    def put(self, tenant: str, user: str, fact: Fact, vector: Sequence[float]) -> None:
+        """Write a fact, once: a no-op if its id is in use, or was deleted."""
+        ...
+
+    def nearest(
+        self, tenant: str, user: str, model: str, vector: Sequence[float], most: int, now: int
+    ) -> NearestFacts:
+        """Return the nearest facts that have not expired; of facts with equal texts, one. Strongly consistent
+        as to facts that were deleted.
+        """
+        ...
+
+    def listed(self, tenant: str, user: str, before: str, limit: int) -> tuple[Sequence[Fact], str]:
+        """Return the next facts, and the id that the next page begins before; empty after the last."""
+        ...
+
+    def delete(self, tenant: str, user: str, ids: Sequence[str], now: int) -> int:
+        """Delete facts with all that was derived from them. Return the number of those that were stored."""
         ...

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from baton.ports.budgets import Budgets
 from baton.ports.log import Inbox, Live, Log, StoreLimits
-from baton.ports.outside import Entities
+from baton.ports.outside import Entities, Facts
 from baton.ports.people import NoticeRecord, Questions
 from baton.ports.records import Checkpoints, Definitions, Effects, Rates
 
@@ -90,6 +90,11 @@ class Store(Protocol):
     @property
     def checkpoints(self) -> Checkpoints:
         """Threads of agents of other frameworks."""
+        ...
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of users."""
         ...
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -27,6 +27,7 @@ LONGEST: Final = 50
 _STACK: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _VARIABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"/?[A-Za-z0-9_.-]{1,100}(/[A-Za-z0-9_.-]{1,100}){0,4}")
+_SERVER: Final = re.compile(r"(?!std$)[a-z][a-z0-9_]{0,31}")
 # Of the engine, of Lambda, and of Python: to set one would break the functions.
 _RESERVED: Final = ("BATON_", "AWS_", "LAMBDA_", "_", "PYTHONPATH", "PATH")
 # Parameters that another table says, by the table's name.
@@ -89,6 +90,26 @@ class Models(Struct, forbid_unknown_fields=True, frozen=True):
     secrets: str = ""
 
 
+class McpTool(Struct, forbid_unknown_fields=True, frozen=True):
+    """A tool of an MCP server that may be called. Without `effect` it is `once`, unless the hints of the
+    server are trusted.
+    """
+
+    effect: Literal["", "pure", "idempotent", "once"] = ""
+    requires_approval: bool = False
+
+
+class McpServer(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """An MCP server. `credential`: `bearer` or the name of a header; empty for a server without one. `tools`:
+    those that may be called, by the server's names.
+    """
+
+    url: Annotated[str, Meta(pattern=r"^https?://[^\s@#]{1,300}$")]
+    credential: Annotated[str, Meta(pattern="^[A-Za-z0-9-]{0,100}$")] = ""
+    trust_hints: bool = False
+    tools: dict[str, McpTool]
+
+
 class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A whole baton.toml."""
 
@@ -102,6 +123,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     vpc: Vpc | None = None
     permissions: list[Permission] = field(default_factory=list)
     models: Models = Models()
+    mcp: dict[str, McpServer] = field(default_factory=dict)
 
     def variables(self) -> dict[str, str]:
         """Return the environment of the tools, without secrets."""
@@ -232,16 +254,24 @@ def _shape(source: _Source, found: Mapping[str, Any]) -> Iterator[str]:
         if name not in known:
             yield f"{source.at(name)}: there is no such key{_nearest(name, known)}"
             continue
+        if name == "mcp" and isinstance(value, dict):
+            # One by one, because the place of a mistake has no keys of a table that the author names.
+            for server, said in value.items():
+                try:
+                    msgspec.convert(said, McpServer)
+                except msgspec.ValidationError as error:
+                    yield _fault(source, str(error), "mcp", server)
+            continue
         try:
             msgspec.convert({name: value}, msgspec.defstruct("One", [(name, known[name].type)]))
         except msgspec.ValidationError as error:
             yield _fault(source, str(error))
 
 
-def _fault(source: _Source, said: str) -> str:
-    """Return the words of msgspec as a place, a fault and a remedy."""
+def _fault(source: _Source, said: str, *within: str) -> str:
+    """Return the words of msgspec about what is at a place as a place, a fault and a remedy."""
     message, _, path = said.partition(" - at `")
-    keys = [key for key in re.split(r"[.$]|\[[^\]]*\]", path.rstrip("`")) if key]
+    keys = [*within, *(key for key in re.split(r"[.$]|\[[^\]]*\]", path.rstrip("`")) if key)]
     unknown = re.match(r"Object contains unknown field `(.+)`", message)
     if unknown:
         names = _fields_at(keys)
@@ -267,6 +297,8 @@ _FORMS: Final = {
     "security_groups": "ids such as sg-0123456789abcdef0",
     "actions": "actions such as s3:GetObject",
     "resources": "an ARN, `${Resource.Arn}` of resources.yaml, or *",
+    "url": "the address of the server, such as https://crm.example.com/mcp",
+    "credential": "`bearer`, or the name of the header that it stands in",
 }
 
 
@@ -280,7 +312,7 @@ def _words(keys: list[str], message: str) -> str:
     return f"{message[0].lower()}{message[1:].replace('`', '')}"
 
 
-def _fields_at(keys: Iterable[str]) -> tuple[str, ...]:
+def _fields_at(keys: Sequence[str]) -> tuple[str, ...]:
     kinds: dict[str, type[Struct]] = {
         "functions": Functions,
         **dict.fromkeys((f"functions.{name}" for name in FUNCTIONS), FunctionConfig),
@@ -288,6 +320,8 @@ def _fields_at(keys: Iterable[str]) -> tuple[str, ...]:
         "permissions": Permission,
         "models": Models,
     }
+    if keys[:1] == ["mcp"]:
+        return (McpTool if "tools" in keys else McpServer).__struct_fields__
     return kinds[".".join(keys)].__struct_fields__
 
 
@@ -315,6 +349,14 @@ def _contents(source: _Source, config: Config, parameters: Mapping[str, Mapping[
             yield (
                 f"{source.at('functions', name, 'timeout')}: the time of this function belongs to the protocol; only the worker's"
                 " can be set"
+            )
+    for name, server in config.mcp.items():
+        if not server.tools:
+            yield f"{source.at('mcp', name, 'tools')}: list the tools that may be called: `lookup = {{}}`"
+        if not _SERVER.fullmatch(name):
+            yield (
+                f"{source.at('mcp', name)}: its tools would be `{name}.…`; write a name of lower-case letters, digits and `_`,"
+                " other than std"
             )
     for name in config.parameters.keys() & _ELSEWHERE.keys():
         yield f"{source.at('parameters', name)}: write it under [{_ELSEWHERE[name]}]"

@@ -9,14 +9,19 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
+from baton.adapters.facts import StoredFacts
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
+from baton.adapters.memory.store import MemoryCheckpoints
 from baton.core.expressions import LONGEST_MS, parse_duration
 from baton.core.failures.names import code_of
 from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, CallbackReport
+from baton.core.models.usage import Usage
 from baton.errors import UserError
 from baton.ports import Clock
+from baton.ports.models import EMBEDDING_DIMENSIONS, Embedding
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
 from baton.runtime.invocation.context import inline
 from baton.tools.standard import Services
@@ -25,6 +30,7 @@ from baton.tools.standard import Services
 HOSTS = ("*", "127.0.0.0/8", "[::1]")
 SIGNING_KEY = "the-key-of-every-test-and-of-nothing-else"
 MAIL_FROM = "tester@baton.example"
+EMBEDDING_MODEL = "words"
 
 
 def services(clock: Clock) -> Services:
@@ -37,8 +43,22 @@ def services(clock: Clock) -> Services:
         clock=clock,
         offload=inline,
         mail_from=MAIL_FROM,
+        facts=StoredFacts(MemoryCheckpoints()),
+        embedder=WordEmbedder(),
+        embedding_model=EMBEDDING_MODEL,
         signing_key=SIGNING_KEY,
     )
+
+
+class WordEmbedder:
+    """`Embedder` of tests: the more words two texts share, the nearer they are. It knows no meaning."""
+
+    async def embed(self, model: str, text: str, until: int) -> Embedding:
+        words = re.findall(r"\w+", text.lower()) or [text]
+        vector = [0.0] * EMBEDDING_DIMENSIONS
+        for word in words:
+            vector[crc32(word.encode()) % EMBEDDING_DIMENSIONS] += 1.0
+        return Embedding(vector=vector, usage=Usage(model=model, input=len(words)))
 
 
 class _Http:

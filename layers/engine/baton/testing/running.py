@@ -416,6 +416,7 @@ def _read(file: Path) -> str:
 
 def _with_stand_ins(registry: Registry, stand_ins: Mapping[str, Callable[..., Any]]) -> Registry:
     result, known = Registry(), with_standard(registry)
+    result.pins = registry.pins
     for name, function in stand_ins.items():
         if name not in known:
             raise ToolError(with_hint(f"stand-in for `{name}`: there is no such tool", nearest(name, known)))

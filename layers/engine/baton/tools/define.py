@@ -36,7 +36,7 @@ from baton.core.documents.nodes.own import OwnKind
 from baton.core.effects.inverses import problems_of_inverses
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
-from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
+from baton.core.effects.toolspec import EFFECTS, Merits, Pins, ToolSpec
 from baton.core.expressions import nearest, parse_duration
 from baton.core.failures.alternatives import declaration_problems
 from baton.core.failures.codes import CLASSES, CODE_PATTERN
@@ -106,6 +106,10 @@ class ToolError(Exception):
     """Error for a wrong declaration of a tool; raised while its module is imported."""
 
 
+class SchemaMismatch(StepFailure):
+    """Failure of a tool elsewhere that breaks its schemas: a defect, which the tool itself has not named."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`.
@@ -155,6 +159,8 @@ class Registry(Mapping[str, Tool]):
         self._incomplete: list[str] = []
         self.raised: dict[type[BaseException], tuple[str, str]] = {}
         """The codes and classes of errors of all its tools: see `raises`."""
+        self.pins: Pins | None = None
+        """The tools of MCP servers: see tools/standard/mcp.py."""
 
     def add(self, tool: Tool) -> None:
         """Add a tool. Raises `ToolError` when another function has this name."""
@@ -173,6 +179,11 @@ class Registry(Mapping[str, Tool]):
             if tool.completed is not None:
                 self._tools[tool.spec.name] = tool.completed(tool, self._tools)
             self._incomplete.pop()
+
+    def pinned_names(self) -> frozenset[str]:
+        """Return the names of the tools of MCP servers."""
+        servers = {} if self.pins is None else self.pins.servers
+        return frozenset(f"{name}.{tool}" for name, one in servers.items() for tool in one.tools)
 
     def specs(self) -> Mapping[str, ToolSpec]:
         """Return the declarations of the tools by name."""

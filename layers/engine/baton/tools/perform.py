@@ -35,7 +35,7 @@ from baton.core.failures.evidence import Evidence, evidence_of
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
 from baton.ports import HeldMoney, HoldRequest, NoRoom, Performer, StepContext, StepFailure, Watch
-from baton.tools.define import Registry, Tool
+from baton.tools.define import Registry, SchemaMismatch, Tool
 from baton.tools.output import RUNNING, finish_line, unfinished
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ class ToolPerformer:
         try:
             with _UNWATCHED if watch is None else watch.over(tool, context):
                 value = await self._call(found, call, context)
-        except (NoRoom, asyncio.CancelledError):
+        except (NoRoom, SchemaMismatch, asyncio.CancelledError):
             raise
         except BaseException as error:  # whatever a tool raises is the step's failure, never ours
             if isinstance(error, GeneratorExit) and not error.args:  # this coroutine is closed

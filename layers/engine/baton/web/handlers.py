@@ -222,6 +222,16 @@ async def limit_user(ask: Ask[bodies.UserLimitBody]) -> object:
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
 
 
+async def list_facts(ask: Ask[None]) -> object:
+    """Handle `GET /users/facts`."""
+    return await ask.service.facts.page(**ask.query)
+
+
+async def forget_user(ask: Ask[bodies.UserFactsBody]) -> object:
+    """Handle `POST /users/forget`."""
+    return await ask.service.facts.erase(ask.body.user)
+
+
 async def trigger_schedule(ask: Ask[None]) -> Reply:
     """Handle `POST /schedules/{name}/trigger`."""
     view, is_new = await ask.service.schedules.trigger(ask.path["name"], ask.key, ask.service.start)

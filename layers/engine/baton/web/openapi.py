@@ -17,7 +17,17 @@ from baton.core.read import costs, definition_views, explain, places, step_runs,
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.runtime import recovery
-from baton.runtime.requests import aliases, claims, lists, messages, operators, queries, schedules, steering
+from baton.runtime.requests import (
+    aliases,
+    claims,
+    facts,
+    lists,
+    messages,
+    operators,
+    queries,
+    schedules,
+    steering,
+)
 from baton.runtime.requests import answers as people
 from baton.settings import ApiSettings
 from baton.web import replies
@@ -35,6 +45,7 @@ _FILES = (
     costs,
     definition_views,
     explain,
+    facts,
     step_runs,
     lists,
     messages,

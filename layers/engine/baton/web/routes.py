@@ -176,6 +176,22 @@ USERS: tuple[Route[Any], ...] = (
 )  # fmt: skip
 
 
+_FACTS_OF = pattern_parameter("user", USER_PATTERN, USER_SHAPE, "User whose facts are listed.", example="ada")
+
+FACTS: tuple[Route[Any], ...] = (
+    Route(
+        method="GET", path="/users/facts", id="listFacts", roles=("operate",), handler=handlers.list_facts,
+        summary="List the facts that sagas have kept about a user.",
+        query=(_FACTS_OF, LIMIT, CURSOR), answers={200: "FactPage"},
+    ),
+    Route(
+        method="POST", path="/users/forget", id="forgetUser", handler=handlers.forget_user, roles=("operate",),
+        summary="Erase the facts of a user: their texts and their vectors. Repeat the request while `more` is true.",
+        body=bodies.UserFactsBody, answers={200: "FactsErased"},
+    ),
+)  # fmt: skip
+
+
 _SAGA = pattern_parameter(
     "saga", SAGA_ID, "the id of a saga", "Identifier of the saga, as returned by its start."
 )
@@ -665,6 +681,7 @@ ROUTES: tuple[Route[Any], ...] = (
     *EVENTS,
     *LETTERS,
     *USERS,
+    *FACTS,
     Route(
         method="GET", path="/costs", id="listCosts", roles=("operate",),
         handler=lambda ask: ask.queries.costs(**ask.query),

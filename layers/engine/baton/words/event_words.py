@@ -586,7 +586,7 @@ def _held(event: Event) -> EventSentence:
         words = f"waits for {needed}, whose rest others hold; asks again at {_moment(event.get('until'))}"
         return words, frozenset(("limit", "amount", "first", "until"))
     state = str(event.get("state") or "open").replace("_", "-")
-    words = f"waits for breaker `{event.get('breaker')}`, which is {state}; next probe at {_moment(event.get('until'))}"
+    words = f"waits for breaker `{event.get('breaker')}`, which is {state}; asks again at {_moment(event.get('until'))}"
     return words, frozenset(("breaker", "until", "state"))
 
 

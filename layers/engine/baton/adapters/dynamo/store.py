@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.definitions import DynamoDefinitions, DynamoRates
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from baton.adapters.dynamo.definitions import DynamoSubscriptions
     from baton.adapters.dynamo.letters import DynamoLetters
     from baton.adapters.dynamo.operators import DynamoBreakers, DynamoSchedules
+    from baton.ports.outside import Facts
 
 
 class DynamoStore:
-    """`Store` on one table; `shards` are those of its log."""
+    """`Store` on one table; `shards` are those of its log. `vectors`: client and ARN of an index of
+    facts in Amazon S3 Vectors.
+    """
 
     def __init__(
         self,
@@ -29,8 +32,9 @@ class DynamoStore:
         shards: int = 1,
         cell: int = 0,
         status_shards: int | None = None,
+        vectors: tuple[Any, str] | None = None,
     ) -> None:
-        self.cell, self._client, self._table = cell, client, table
+        self.cell, self._client, self._table, self._vectors = cell, client, table, vectors
         self.log = DynamoLog(client, table, shards, cell=cell, status_shards=status_shards)
         self.limits = self.log.limits
         self.inbox = DynamoInbox(client, table)
@@ -43,6 +47,17 @@ class DynamoStore:
         self.entities = DynamoEntities(client, table)
         self.checkpoints = DynamoCheckpoints(client, table)
         self.live = DynamoLive(client, table, self.log.table_of)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Loaded with the first fact of a user."""
+        from baton.adapters.facts import IndexedFacts, StoredFacts
+
+        return (
+            StoredFacts(self.checkpoints)
+            if self._vectors is None
+            else IndexedFacts(self.checkpoints, *self._vectors)
+        )
 
     @cached_property
     def letters(self) -> DynamoLetters:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -33,6 +35,9 @@ from baton.ports.log import Head, LiveTexts, SagaRef, is_over, reference_of
 from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
 from baton.ports.records import FREED, Effect
 from baton.ports.triggers import schedule_ref
+
+if TYPE_CHECKING:
+    from baton.ports.outside import Facts
 
 
 class MemoryBreakers:
@@ -465,6 +470,12 @@ class MemoryStore:
         self.letters = MemoryLetters(self.log, clock)
         self.schedules = MemorySchedules(self.log)
         self.subscriptions = MemorySubscriptions()
+
+    @cached_property
+    def facts(self) -> Facts:
+        from baton.adapters.facts import StoredFacts
+
+        return StoredFacts(self.checkpoints)
 
 
 class MemoryBlobs:

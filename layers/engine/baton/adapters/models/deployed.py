@@ -19,7 +19,14 @@ from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.errors import Unauthenticated
 from baton.ports import Clock, Offload, StepFailure
-from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Over
+from baton.ports.models import (
+    EMBEDDING_DIMENSIONS,
+    Embedding,
+    ModelAnswer,
+    ModelFailure,
+    ModelRequest,
+    Over,
+)
 
 if TYPE_CHECKING:
     from baton.adapters.models.exchange import Exchange
@@ -35,6 +42,7 @@ LONGEST_MS: Final = 600_000  # of a request that says no end
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 _OFFERS_NONE, _REFUSES, _OVER = frozenset({404, 405, 501}), frozenset({400, 422}), frozenset({400, 404, 409})
 _NO_BACKGROUND: Final = "does not offer `POST /responses` of the responses API, which `background` needs"
+_NO_EMBEDDINGS: Final = "does not offer `POST /embeddings` of the OpenAI API, which embeds facts"
 _UNSIGNED: Final = "the signature is not that of a provider of this deployment"
 
 
@@ -87,6 +95,23 @@ class DeployedModels:
                 raise StepFailure(code, text, status=failure.status, happened=False) from failure
             raise
         return found_in(data, profile.host).id
+
+    async def embed(self, model: str, text: str, until: int) -> Embedding:
+        from baton.adapters.models.requests import embedding_in
+
+        profile, name = self._profiles.of(model)
+        if profile.dialect:
+            text = f"{profile.host} {_NO_EMBEDDINGS}"
+            raise StepFailure("model_unavailable", text, unsent=True)
+        body = {"model": name, "input": text, "encoding_format": "float"}
+        sized = body | {"dimensions": EMBEDDING_DIMENSIONS}
+        try:
+            data = await self._called(profile, "/embeddings", name, sized, until=until)
+        except StepFailure as failure:  # of a model whose vectors have one length
+            if failure.status not in _REFUSES or "dimension" not in failure.message.lower():
+                raise
+            data = await self._called(profile, "/embeddings", name, body, until=until)
+        return embedding_in(data, name, profile.host)
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
         from baton.adapters.models.requests import model_answer

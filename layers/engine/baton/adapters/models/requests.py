@@ -8,7 +8,8 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from math import isfinite
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -16,7 +17,16 @@ from baton.adapters.models.answers import UsageCounts
 from baton.adapters.models.dialects import NEW_LIMIT, OLD_LIMIT, THINKING, effort_of
 from baton.adapters.models.profiles import Profile
 from baton.core.models.usage import Usage
-from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
+from baton.ports.models import (
+    CALLS,
+    LENGTH,
+    STOP,
+    Embedding,
+    ModelAnswer,
+    ModelCall,
+    ModelFailure,
+    ModelRequest,
+)
 
 # Of JSON Schema, what providers enforce while they write (OpenAI's guide to structured outputs).
 _ENFORCED: Final = frozenset({
@@ -320,3 +330,38 @@ def over_in(body: bytes) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     return event.data.id if event.type in _OVER else ""
+
+
+class _Vector(msgspec.Struct):
+    embedding: list[float]
+
+
+class _Read(msgspec.Struct):
+    prompt_tokens: int = 0
+
+
+class _Embeddings(msgspec.Struct):
+    data: Annotated[list[_Vector], msgspec.Meta(min_length=1, max_length=1)]
+    usage: _Read = msgspec.field(default_factory=_Read)
+
+
+_MOST_NUMBERS: Final = 4_096
+
+
+def embedding_in(data: Any, model: str, host: str) -> Embedding:
+    """Return the vector in the answer of a provider, of at least one number that is not 0.
+
+    Raises `ModelFailure`, which counts as billed.
+    """
+    try:
+        found = msgspec.convert(data, _Embeddings, strict=False)
+    except msgspec.ValidationError as error:
+        text = f"{host}: the answer is no embedding: {error}"
+        raise ModelFailure("invalid_response", text, None) from error
+    vector = found.data[0].embedding
+    if len(vector) > _MOST_NUMBERS or not any(vector) or not all(map(isfinite, vector)):
+        text = (
+            f"{host}: the vector has {len(vector)} numbers; it has 1 to {_MOST_NUMBERS}, which are not all 0"
+        )
+        raise ModelFailure("invalid_response", text, None)
+    return Embedding(vector=vector, usage=Usage(model=model, input=found.usage.prompt_tokens))

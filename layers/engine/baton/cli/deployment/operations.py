@@ -391,6 +391,35 @@ def _asked(shared: Shared, deed: str, user: str, usd: str | None, note: str | No
     return shared.call(lambda api: api.set_user("limit" if deed == "unlimit" else deed, body))
 
 
+@click.command(short_help="List what is remembered about a user; erase it.")
+@click.argument("user")
+@click.option("--erase", is_flag=True, help="Erase all facts of the user, with their vectors.")
+@json_option
+@click.pass_obj
+def facts(shared: Shared, user: str, erase: bool, as_json: bool) -> None:
+    """List the facts that sagas have kept about a user with `std.remember`, or erase them.
+
+    What sagas of the user have in their own logs stays until they expire.
+    """
+    if erase:
+        erased, more = 0, True
+        while more:
+            done = shared.call(lambda api: api.set_user("forget", {"user": user}))
+            erased, more = erased + done["erased"], done["more"]
+        if as_json:
+            print_json({"erased": erased})
+        else:
+            click.echo(f"Facts of `{user}` that were erased: {erased}")
+        return
+    found, _ = shared.call(lambda api: gather_pages(api.facts(user), "fact"))
+    if as_json:
+        print_json({"facts": found})
+        return
+    from baton.cli.text.tables import fact_rows
+
+    print_lines(fact_rows(found))
+
+
 @click.command(short_help="List the versions of the code with which sagas stay.")
 @click.option("--stack", required=True, envvar="BATON_STACK", help="Name of the stack.  [env: BATON_STACK]")
 @click.option("--delete", is_flag=True, help="Delete those with which no open saga stays.")

@@ -112,6 +112,8 @@ _PARAMETERS = {
     "std.refund": ("HttpHosts", "SigningKey"),
     "std.delete_resource": ("HttpHosts",),
     "std.notify_cancelled": ("MailFrom", "SigningKey"),
+    "std.remember": ("Facts",),
+    "std.recall": ("Facts",),
 }
 
 

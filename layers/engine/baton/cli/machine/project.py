@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from baton.cli.documents.app import LAYER, app_option, set_environment
 from baton.cli.terminal.shared import Shared, json_option, print_json
 from baton.client.connection import project_root
 from baton.client.exits import NO, REFUSED, USAGE, CommandFailed
-from baton.words.text import plain
+from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
+    from baton.core.effects.toolspec import Pins
     from baton.project.config import Config, ConfigError
     from baton.project.upgrade import Upgrade
     from baton.scaffold.make import Project
@@ -130,6 +132,88 @@ def rendered(root: Path) -> Config | None:
         raise CommandFailed(USAGE, str(error)) from error
 
 
+@click.command(short_help="Pin the tools of the MCP servers of baton.toml.")
+@click.option(
+    "--check", "is_check", is_flag=True, help="Say what has changed at the servers, and write nothing."
+)
+@app_option
+@json_option
+def mcp(is_check: bool, app: str, as_json: bool) -> None:
+    """Fetch the tools of the MCP servers of baton.toml, and write mcp.lock.json beside your tools.
+
+    The file has the schemas of the tools that baton.toml lists. Documents are checked by it, and workers call
+    a tool only while its server has these schemas. With --check the command exits with 1 if a server has
+    others.
+    """
+    from baton.project.config import NAME, ConfigError
+    from baton.project.deployment import project_config
+    from baton.tools.define import ToolError
+    from baton.tools.standard import PINS
+    from baton.tools.standard.mcp import PinError, changed_pins, read_pins, write_pins
+
+    root = project_root()
+    if not (root / NAME).is_file():
+        raise CommandFailed(USAGE, f"there is no baton.toml in {root}", "`baton upgrade` makes one.")
+    path = root / LAYER / app.replace(".", "/") / PINS
+    if not path.parent.is_dir():
+        raise CommandFailed(
+            USAGE, f"there is no folder {path.parent}", "The file of the pins lies beside your tools."
+        )
+    set_environment(root)
+    try:
+        pins = _pinned(project_config(root))
+        before = read_pins(path) if path.is_file() else None
+    except ConfigError as error:
+        raise _refused(error) from error
+    except (PinError, ToolError) as error:
+        raise CommandFailed(REFUSED, str(error)) from error
+    changes = changed_pins(before, pins)
+    if not is_check and (before is not None or pins.servers):
+        path.write_text(write_pins(pins), "utf-8")
+    if as_json:
+        print_json({"file": str(path), "changes": changes, "written": not is_check})
+    for line in changes if not as_json else ():
+        click.echo(plain(line))
+    if not as_json:
+        count = sum(len(one.tools) for one in pins.servers.values())
+        click.echo(
+            plain(
+                f"{path.relative_to(root)}: {counted(count, 'pinned tool')}, {counted(len(changes), 'change')}"
+            )
+        )
+    if is_check and changes:
+        raise click.exceptions.Exit(NO)
+
+
+def _pinned(config: Config) -> Pins:
+    """Return the pins of the servers. Raises `PinError`."""
+    import asyncio
+
+    from baton.core.effects.toolspec import Pins
+    from baton.settings import local_key, local_key_variable
+    from baton.tools.standard.mcp import PinError, WantedServer, WantedTool, pin_server
+    from baton.wiring import operators_post
+
+    async def pinned() -> Pins:
+        servers = {}
+        for name, one in config.mcp.items():
+            key = local_key("API", name)
+            if one.credential and not key:
+                raise PinError(
+                    f"`{name}`: there is no credential; set {local_key_variable('API', name)} in the shell or in .env"
+                )
+            tools = {
+                tool: WantedTool(said.effect, said.requires_approval) for tool, said in one.tools.items()
+            }
+            wanted = WantedServer(
+                url=one.url, credential=one.credential, trust_hints=one.trust_hints, tools=tools
+            )
+            servers[name] = await pin_server(name, wanted, operators_post(one.url), key)
+        return Pins(servers=servers)
+
+    return asyncio.run(pinned())
+
+
 def _refused(error: ConfigError) -> CommandFailed:
     return CommandFailed(REFUSED, error.problems[0], *error.problems[1:])
 
@@ -219,14 +303,14 @@ def _lines(planned: Upgrade, full: bool) -> Iterator[str]:
 def _open_sagas(shared: Shared) -> tuple[dict[str, int] | None, str]:
     """Return the open sagas of the deployment that the commands speak to, by workflow; else why not."""
 
-    async def counted(api: Api) -> Counter[str]:
+    async def statuses(api: Api) -> Counter[str]:
         found: Counter[str] = Counter()
         async for page, _ in api.sagas({"status": "open"}, None, None):
             found.update(str(saga["workflow"]) for saga in page)
         return found
 
     try:
-        return dict(shared.call(counted).most_common()), ""
+        return dict(shared.call(statuses).most_common()), ""
     except CommandFailed as failure:
         return None, failure.message
 

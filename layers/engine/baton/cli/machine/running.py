@@ -91,6 +91,12 @@ class Bus:
         return json.dumps({"Entries": [entry]})
 
 
+KILLED = (
+    "The run before was killed. Tables are written when `up` ends, so what its sagas did since its start is lost, "
+    "also the claims of calls that are made once."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """A running local deployment, with its addresses.
@@ -418,6 +424,8 @@ async def run_until_stopped(wanted: RunOptions) -> None:
             )
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
+        if local.was_killed:
+            click.echo(KILLED, err=True)
         beside = Tasks("the reload")
         stack.push_async_callback(beside.cancelled)
         beside.start(reload_on_change(local, connection, root, wanted.app))

@@ -119,7 +119,7 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
         until = epoch_ms(item.get("until"))
         limit = f"until {when(until, now)}" if until is not None else "without a time limit"
         if item.get("breaker"):
-            text = f"for breaker `{item['breaker']}`, next probe {_at(when, item, 'until', now)}"
+            text = f"for breaker `{item['breaker']}`, asks again {_at(when, item, 'until', now)}"
         elif item.get("limit"):
             needed = f"{usd(item.get('needs_usd') or 0)} of the limit `{item['limit']}`"
             text = f"for {needed}, whose rest others hold; asks again {_at(when, item, 'until', now)}"

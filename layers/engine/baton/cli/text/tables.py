@@ -558,6 +558,12 @@ def user_rows(found: Mapping[str, Any]) -> list[str]:
     return [plain(line) for line in (*lines, f"{found['day']} (UTC): {said}")]
 
 
+def fact_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each fact of a user: its time, its source and its text."""
+    lines = [f"{_time(row['at'])}  {row['saga'][:SHORT]}  {row['text']}" for row in found]
+    return [plain(line) for line in lines or ["nothing is remembered about this user"]]
+
+
 def user_lines(row: Mapping[str, Any]) -> list[str]:
     """Return one user, a line for each fact."""
     facts = {"user": row["user"], "state": row["state"], "spent": _money(row)}

@@ -480,7 +480,7 @@ def may_wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -
 
 def breaker_failure(held: Held, node: str) -> ev.Failure:
     """Return the failure of the step in place of the wait."""
-    text = f"the breaker `{held.breaker}` is {held.state.replace('_', '-')}; the next probe is at {iso(held.until)}"
+    text = f"the breaker `{held.breaker}` is {held.state.replace('_', '-')}; the step asks again at {iso(held.until)}"
     return ev.Failure(BREAKER_OPEN, text, node)
 
 

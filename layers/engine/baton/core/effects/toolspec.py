@@ -113,10 +113,37 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
         return hashlib.sha256(data).hexdigest()[:12]
 
 
+class PinnedTool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A tool of an MCP server. `name`: the server's own. `sha256`: of both schemas."""
+
+    name: str
+    effect: str
+    sha256: str
+    requires_approval: bool = False
+    description: str = ""
+    parameters: dict[str, Any]
+    result: dict[str, Any] | None = None
+
+
+class PinnedServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An MCP server. `credential`: `bearer`, the name of a header, or empty."""
+
+    url: str
+    protocol: str
+    credential: str = ""
+    tools: dict[str, PinnedTool]
+
+
+class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The tools of MCP servers that an application has pinned, by server."""
+
+    servers: dict[str, PinnedServer]
+
+
 PREFIX: Final = "std."
 STANDARD: Final = (
-    "std.delete_resource", "std.describe_operations", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
-    "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
+    "std.delete_resource", "std.describe_operations", "std.find_payment", "std.forget", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.recall", "std.refund", "std.remember", "std.restore",
     "std.restore_object", "std.search_tools", "std.upsert",
 )  # fmt: skip
 ALL: Final = "std.*"
@@ -128,6 +155,7 @@ NAMED_PIPELINE: Final = "std.named_pipeline"
 _WITH: Final = {
     "std.find_payment": "std.pay", "std.refund": "std.pay", "std.http_pipeline": "std.http", "std.delete_resource": "std.http",
     "std.describe_operations": "std.openapi", "std.restore": "std.upsert", "std.restore_object": "std.put_object", "std.notify_cancelled": "std.notify",
+    "std.forget": "std.remember",
 }  # fmt: skip
 
 _TENANTS = r"[A-Za-z0-9_.:@+=|-]{1,128}(,[A-Za-z0-9_.:@+=|-]{1,128})*"

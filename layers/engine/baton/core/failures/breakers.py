@@ -162,9 +162,11 @@ def next_look(breaker: Breaker, terms: BreakerTerms, now: int, draw: float) -> i
 
     `draw` of [0, 1) spreads the steps that wait for the same breaker.
     """
-    spread = min(pause_of(breaker, terms), terms.spread_ms)
-    # A probe is quick to end; of one that an operator has opened, nothing is known.
-    known = breaker.until if breaker.state == OPEN and breaker.until else now + spread // 4
+    spread, known = min(pause_of(breaker, terms), terms.spread_ms), breaker.until
+    if breaker.state != OPEN:
+        known = now + spread // 4  # a probe is quick to end
+    elif not known:  # an operator decides, maybe in days, and each look is an entry
+        known = now + terms.longest_pause_ms // 2
     return max(known, now) + 1_000 + round(spread * draw)
 
 

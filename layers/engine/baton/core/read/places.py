@@ -299,7 +299,7 @@ def held_for(event: ev.StepHeld) -> str:
     if event.limit:
         needed = f"{dollars(event.amount)} dollars of the limit `{event.limit}`"
         return f"{needed}, whose rest others hold; it asks again at {iso(event.until)}"
-    return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
+    return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; it asks again at {iso(event.until)}"
 
 
 def asked_since(moves: Sequence[ev.QuestionEscalated | ev.QuestionClaimed]) -> str:

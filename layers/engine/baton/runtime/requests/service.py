@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         callbacks,
         claims,
         events,
+        facts,
         forking,
         lists,
         messages,
@@ -64,6 +65,7 @@ else:
     callbacks = OnDemand("baton.runtime.requests.callbacks")
     claims = OnDemand("baton.runtime.requests.claims")
     events = OnDemand("baton.runtime.requests.events")
+    facts = OnDemand("baton.runtime.requests.facts")
     forking = OnDemand("baton.runtime.requests.forking")
     messages = OnDemand("baton.runtime.requests.messages")
     registering = OnDemand("baton.runtime.requests.registering")
@@ -118,6 +120,11 @@ class Service:
     def aliases(self) -> aliases.AliasService:
         """Aliases of the tenant, and what an operator does about one."""
         return aliases.AliasService(self._request)
+
+    @property
+    def facts(self) -> facts.FactService:
+        """Facts of the tenant's users."""
+        return facts.FactService(self._request)
 
     @property
     def users(self) -> UserService:

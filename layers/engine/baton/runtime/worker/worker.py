@@ -112,6 +112,7 @@ class Worker:
                 try:
                     await self._until_the_end([task for _, task in work], invocation)
                 finally:
+                    scope.deadline.turn.is_over = True  # a call that just times out loses the cancellation
                     turn.cancel()
         finally:
             scope.leases.end()

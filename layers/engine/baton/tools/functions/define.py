@@ -70,8 +70,8 @@ def workflow(
             made = _make(function, name, version, PURE, 0, None, context_type=WorkflowContext)
             said = {"timeout": timeout, "limits": limits, "on_failure": on_failure, "compensate": compensate}
             document = {key: value for key, value in said.items() if value is not None}
-            made = replace(made, document=document, completed=partial(_with_calls, tools))
-            (REGISTRY if registry is None else registry).add(made)
+            of = REGISTRY if registry is None else registry
+            of.add(replace(made, document=document, completed=partial(_with_calls, tools, of)))
         except ToolError as error:
             text = str(error).replace(f"tool `{name}`", f"workflow `{name}`", 1)
             raise ToolError(f"{text}{_where(function)}") from error.__cause__
@@ -148,7 +148,7 @@ def _agents_below(agent: Agent[Any], seen: tuple[str, ...] = ()) -> Iterator[Age
             yield from _agents_below(one, (*seen, agent.name))
 
 
-def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> Tool:
+def _with_calls(more: Sequence[Any], of: Registry, tool: Tool, registry: dict[str, Tool]) -> Tool:
     """Return a workflow function with the tools that it may call: those that its code names, and `more`.
 
     An ordinary function that it gives to `step` becomes a tool.
@@ -161,7 +161,11 @@ def _with_calls(more: Sequence[Any], tool: Tool, registry: dict[str, Tool]) -> T
             found.add(_known(tool, one, by_function, registry))
         for value in _values(function):
             if isinstance(value, str):
-                if value in STANDARD or (value in registry and registry[value].document is None):
+                if (
+                    value in STANDARD
+                    or (value in registry and registry[value].document is None)
+                    or (value not in registry and value in of.pinned_names())
+                ):
                     found.add(value)
             elif isinstance(value, FunctionType) and value in by_function:
                 found.add(by_function[value])

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from baton.core.effects.toolspec import (
@@ -36,15 +38,19 @@ def standard_tools(
     """Return the registry of standard tools. Without services they can be compiled against, and not run.
     `beside`: all tools that exist; without it these. `grants`: the tenants for which pipelines are kept.
     """
-    from baton.tools.standard import http, named, notify, openapi, pay, pipelines, search, stored
+    from baton.tools.standard import http, memory, named, notify, openapi, pay, pipelines, search, stored
 
     registry = Registry()
-    for module in (http, notify, openapi, pay, stored, named):
+    for module in (http, notify, openapi, pay, stored, memory, named):
         module.declare(registry, services)
     is_granted = partial(grants.allows, NAMED_PIPELINE)
     pipelines.declare(registry, services, named.rememberer(services, is_granted))
     search.declare(registry, beside or registry.specs, partial(named.kept_names, services))
     return registry
+
+
+PINS = "mcp.lock.json"
+"""Name of the file of the tools of MCP servers, in the package of an application."""
 
 
 def with_standard(app: Registry, services: Services = NOWHERE, grants: Grants = EVERYTHING) -> Registry:
@@ -67,6 +73,15 @@ class _Both(Registry):
         self._services = services
 
     @cached_property
+    def _pinned(self) -> Mapping[str, Tool]:
+        """The tools of MCP servers."""
+        if self._app.pins is None:
+            return {}
+        from baton.tools.standard.mcp import declare
+
+        return declare(self._app.pins, self._services)
+
+    @cached_property
     def _standard(self) -> Registry:
         granted = Registry()
         for name, tool in standard_tools(self._services, self.specs, self._grants).items():
@@ -79,7 +94,7 @@ class _Both(Registry):
 
     def has(self, name: str, tenant: str | None) -> bool:
         """Return true if a tenant may use the tool: one of the application's own in any case."""
-        return name in self._app or self._grants.allows(name, tenant)
+        return name in self._app or name in self._pinned or self._grants.allows(name, tenant)
 
     def specs(self) -> _Specs:
         return _Specs(self)
@@ -87,12 +102,15 @@ class _Both(Registry):
     def __getitem__(self, name: str) -> Tool:
         if name in self._app:
             return self._app[name]
+        if name in self._pinned:
+            return self._pinned[name]
         if not self._grants.allows(name):
             raise KeyError(name)
         return self._standard[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from self._app
+        yield from (name for name in self._pinned if name not in self._app)
         yield from (name for name in self._standard if name not in self._app)
 
     def __len__(self) -> int:
@@ -138,10 +156,17 @@ class _Specs(TenantTools):
         return sum(1 for _ in self)
 
 
+def _beside(app: ModuleType) -> Path:
+    return Path(getattr(app, "__file__", None) or "app").with_name(PINS)
+
+
 def import_tools(module: str) -> None:
     """Import the app and its modules but `_…`, which declare tools. Raises what they raise, `ToolError`."""
-    for _ in modules_of(module):
-        pass
+    for one in modules_of(module):
+        if one.__name__ == module and (pins := _beside(one)).is_file():
+            from baton.tools.standard.mcp import read_pins  # few applications have any
+
+            REGISTRY.pins = read_pins(pins)
     if any(REGISTRY.problems()):
         with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
 

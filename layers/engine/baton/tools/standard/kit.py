@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -11,7 +11,17 @@ import msgspec
 from baton.core.expressions import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
-from baton.ports.outside import Credentials, Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects
+from baton.ports.models import Embedder
+from baton.ports.outside import (
+    Credentials,
+    Entities,
+    Facts,
+    HttpAnswer,
+    HttpClient,
+    HttpRequest,
+    Mailer,
+    Objects,
+)
 from baton.tools.openapi.description import Apis
 
 P = ParamSpec("P")
@@ -20,6 +30,7 @@ T = TypeVar("T")
 # So much before the engine's own end of the step, so that a slow service is reported by name.
 EARLIER_MS = 50
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_HIDDEN: Final = "[redacted]"
 
 
 class _Nowhere:
@@ -31,13 +42,16 @@ class _Nowhere:
 
 NO_APIS: Final = Apis()
 NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
+NO_FACTS: Final = cast("Facts", _Nowhere())
+NO_MODELS: Final = cast("Embedder", _Nowhere())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
     """Services of a process.
 
-    `mail_from`, `payments_url` and `signing_key` may be empty: then their tools report the missing setting.
+    `mail_from`, `payments_url`, `signing_key` and `embedding_model` may be empty: then their tools report the
+    missing setting.
     The credentials are those of `apis`, and are read only for a deployment with an API.
     """
 
@@ -51,6 +65,9 @@ class Services:
     mail_from: str = ""
     payments_url: str = ""
     signing_key: str = ""
+    facts: Facts = NO_FACTS
+    embedder: Embedder = NO_MODELS
+    embedding_model: str = ""
     apis: Apis = NO_APIS
     credentials: Credentials = NO_CREDENTIALS
 
@@ -127,6 +144,15 @@ def read_json(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def redacted(answer: HttpAnswer, texts: Iterable[str]) -> HttpAnswer:
+    """Return the answer of a service without texts that it was sent and repeats."""
+    body, headers = answer.body, dict(answer.headers)
+    for secret in texts:
+        body = body.replace(secret.encode(), _HIDDEN.encode())
+        headers = {name: value.replace(secret, _HIDDEN) for name, value in headers.items()}
+    return msgspec.structs.replace(answer, body=body, headers=headers)
 
 
 def _codes(body: Any) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -29,7 +28,7 @@ from baton.tools.standard.http import (
     host_of,
     response_output,
 )
-from baton.tools.standard.kit import SAFE, Services, exchange, read_json
+from baton.tools.standard.kit import SAFE, Services, exchange, read_json, redacted
 
 if TYPE_CHECKING:
     from baton.tools.openapi.description import Description, Operation
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _UNAUTHORIZED: Final = 401
 _MOST_PROBLEMS: Final = 30
-_HIDDEN: Final = "[redacted]"
 _MOST_TEXT: Final = 2_000
 _MOST_SCHEMA: Final = 16_384
 """Characters of an operation's text, and bytes of its schema, that a model is told."""
@@ -239,7 +237,7 @@ async def _answer(
         what = f"{host_of(asked.url)} answered 401: it does not accept the credential of the API `{api.name}`"
         raise StepFailure("unauthorized", what, status=answer.status)
     if operation.scheme is not None:
-        answer = _without(answer, secrets(operation.scheme, credential))
+        answer = redacted(answer, secrets(operation.scheme, credential))
     check_status(asked.method, asked.url, answer)
     return response_output(asked.url, answer)
 
@@ -269,12 +267,3 @@ async def _sent(
         body=asked.body,
         key=key,
     )
-
-
-def _without(answer: HttpAnswer, texts: Iterable[str]) -> HttpAnswer:
-    """Return the answer of a service without texts that it was sent and repeats."""
-    body, headers = answer.body, dict(answer.headers)
-    for secret in texts:
-        body = body.replace(secret.encode(), _HIDDEN.encode())
-        headers = {name: value.replace(secret, _HIDDEN) for name, value in headers.items()}
-    return msgspec.structs.replace(answer, body=body, headers=headers)

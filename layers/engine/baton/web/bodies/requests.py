@@ -691,6 +691,16 @@ class UserBody(Body):
     )
 
 
+class UserFactsBody(Body):
+    """A user whose facts are erased."""
+
+    user: Annotated[str, AfterValidator(_user)] = Field(
+        description="Name of the user, as in lists of sagas.",
+        examples=["ada"],
+        json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
+    )
+
+
 class UserLimitBody(UserBody):
     """Daily spending limit of a user."""
 
