@@ -31,6 +31,7 @@ from baton.web.parameters import (
     MAX_NUMBER,
     MOST_ANNOUNCED,
     WORKFLOW,
+    Parameter,
     Route,
     day,
     moment,
@@ -282,37 +283,19 @@ _KIND = word_parameter(
     ATTEMPTS,
     "Return only attempts of this kind: of a step, of an inverse (`undo`), or of a model's `alternative` to a step.",
 )
-_RUNS = whole_parameter(
-    "limit",
-    1,
-    200,
-    50,
-    "Approximate maximum number of attempts on a page. Attempts of the same entry are on the same page.",
-)
-_STEPS = whole_parameter(
-    "limit",
-    1,
-    MAX_EVENTS,
-    DEFAULT_EVENTS,
-    "Approximate maximum number of nodes on a page. Nodes settled by the same entry are on the same page.",
-)
-_FROM = whole_parameter(
-    "after",
-    0,
-    MAX_NUMBER,
-    0,
-    "Position at which the part begins: the value of `next` from the previous part.",
-)
+_FROM = whole_parameter("after", 0, MAX_NUMBER, 0, "Position of the part: `next` of the previous part.")
 _SINCE_LIVE = whole_parameter(
-    "after", 0, MAX_NUMBER, None, "Return also the answers that have ended since this version, each whole."
+    "after", 0, MAX_NUMBER, None, "Return also the answers that ended since this version."
 )
-_MESSAGES = whole_parameter(
-    "limit",
-    1,
-    200,
-    100,
-    "Approximate maximum number of messages on a page. Those of an entry are on one page.",
-)
+
+
+def _about(what: str, most: int, usual: int) -> Parameter:
+    text = f"Approximate maximum number of {what} on a page. Those of one entry are on the same page."
+    return whole_parameter("limit", 1, most, usual, text)
+
+
+_RUNS, _STEPS = _about("attempts", 200, 50), _about("nodes", MAX_EVENTS, DEFAULT_EVENTS)
+_MESSAGES = _about("messages", 200, 100)
 _EVENTS = whole_parameter("limit", 1, MAX_EVENTS, DEFAULT_EVENTS, "Maximum number of entries on a page.")
 
 _CLAIM = pattern_parameter(
