@@ -430,7 +430,8 @@ class Workflow(Roots):
         those of APIs that `std.openapi` may call. `requires_approval` names calls that a person approves
         first. `signal` names the signal with messages of the agent's user. In a `conversation`, the agent
         waits for the next message after an answer; a `session` goes on with what was said in it before.
-        `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are summarised.
+        `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that
+        exceed a request are summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}

@@ -1,7 +1,7 @@
 """Sessions: agents of one user that go on with what earlier ones were told and have answered.
 
-A session is one entity: the places of its agents, in the order in which they began. What was said is read from
-the logs of their sagas, so it ends with them. An agent enters its place before its first request.
+A session is one entity: the places of its agents, in the order in which they began. An agent enters its place
+before its first request. The texts are read from the logs of the sagas, so they end with them.
 """
 
 from __future__ import annotations
