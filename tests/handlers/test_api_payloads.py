@@ -96,7 +96,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "unblock-user": (202, ""),
     "limit-user": (202, ""),
     "list-facts": (200, ""),
-    "forget-user": (200, ""),
+    "forget-user": (202, ""),
     "openapi": (200, ""),
     "pause-schedule": (202, ""),
     "redrive-dead-letter": (202, ""),

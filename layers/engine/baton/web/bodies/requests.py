@@ -46,15 +46,12 @@ _PLAIN_WORDS = {
     "missing": "`{name}` is missing",
     "string_type": "must be a string",
     "bool_type": "must be `true` or `false`",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
+    **dict.fromkeys(("dict_type", "model_type"), "must be an object"),
     "int_type": "must be a whole number",
     "string_too_short": "must not be empty",
     "string_too_long": "has at most {max_length} characters; this one has {length}",
     "greater_than_equal": "must be at least {ge}",
 }
-
-
 Plainly = AfterValidator(sanitised)
 """Text supplied by people, stored with secrets masked."""
 
@@ -651,9 +648,7 @@ def _limit(value: Any) -> int:
     if value is None:
         return 0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value == "0":
-        raise ValueError(_MORE)
-    if not is_number and not (isinstance(value, str) and re.fullmatch(_DAY_DOLLARS, value)):
+    if not is_number and not (isinstance(value, str) and re.fullmatch(f"{_DAY_DOLLARS}|0", value)):
         raise ValueError(f"`{str(value)[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
     if not (found := micro_dollars([amount_of(value)])):
         raise ValueError(_MORE)
@@ -669,19 +664,6 @@ _LIMIT_SCHEMA = {
 }
 
 
-class UserBody(Body):
-    """A user, and the reason for the decision."""
-
-    user: Annotated[str, AfterValidator(_user)] = Field(
-        description="Name of the user, as in lists of sagas.",
-        examples=["ada"],
-        json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
-    )
-    note: Annotated[str, Plainly] = Field(
-        "", max_length=LONGEST_NOTE, description="Note for other operators.", examples=["a loop of a script"]
-    )
-
-
 class UserFactsBody(Body):
     """A user whose facts are erased."""
 
@@ -689,6 +671,14 @@ class UserFactsBody(Body):
         description="Name of the user, as in lists of sagas.",
         examples=["ada"],
         json_schema_extra={"pattern": f"^{USER_PATTERN}$"},
+    )
+
+
+class UserBody(UserFactsBody):
+    """A user, and the reason for the decision."""
+
+    note: Annotated[str, Plainly] = Field(
+        "", max_length=LONGEST_NOTE, description="Note for other operators.", examples=["a loop of a script"]
     )
 
 
