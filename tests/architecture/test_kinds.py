@@ -45,6 +45,7 @@ LEFT = {
     "core/read/metrics.py": 1,  # a figure of the Lambda function, not of the kind
     "core/read/story.py": 2,
     "core/read/usage.py": 3,
+    "runtime/models/sessions.py": 2,  # the transcript of an agent, from its log
     "runtime/models/model_caller.py": 1,
     "runtime/money/holds.py": 1,
     "runtime/worker/children.py": 1,

@@ -9,10 +9,11 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from baton.console.signing import Issuer, Signing
@@ -43,16 +44,19 @@ ROLES = ("read", "run", "answer", "operate")
 
 
 class Site:
-    """`url` is where its console is. registry: of its tools, in place of the kitchen's. took: what each path cost the processor last, in seconds."""
+    """`url` is where its console is. registry: of its tools, in place of the kitchen's. scripts: of its agents. took: what each path cost the processor last, in seconds."""
 
-    def __init__(self, registry: Registry | None = None) -> None:
+    def __init__(
+        self, registry: Registry | None = None, scripts: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.took: dict[str, float] = {}
         # One thread for all: playwright has a loop of its own in the thread of the tests.
         self._thread = ThreadPoolExecutor(1)
         self._loop = VirtualLoop()
         models = ScriptedModels()
         tools = {MODEL, "table.search", "delivery.quote"}
-        models.read(kitchen.models(), dict.fromkeys(kitchen.models(), tools))
+        says = scripts or kitchen.models()
+        models.read(says, {name: {*tools, *(registry or ())} for name in says})
         self._made = Deployment(
             self._loop,
             kitchen.registry() if registry is None else registry,
@@ -67,8 +71,8 @@ class Site:
         limiter = RateLimiter(engine.store.rates, engine.clock, engine.offload, 0)
         issuer = Issuer("https://issuer.test", "console", _Nothing(), _Secret(), engine.clock)
         signing = Signing(issuer, ("sub", "tenant", "roles", "groups"), engine.clock, engine.entropy)
-        admission = Admission(engine, config, limiter, lambda: engine.clock.now() + REQUEST_MS)
-        self._console = Console(signing, admission, engine.clock, engine.entropy)
+        self.admission = Admission(engine, config, limiter, lambda: engine.clock.now() + REQUEST_MS)
+        self._console = Console(signing, self.admission, engine.clock, engine.entropy)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"

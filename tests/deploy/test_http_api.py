@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -38,6 +39,28 @@ def test_only_the_routes_without_roles_are_open() -> None:
         opened = {key for key, route in found.items() if route["AuthorizationType"] == "NONE"}
         assert opened - _PAGES == without_roles == _OPEN
         assert opened >= _PAGES
+
+
+def test_no_page_of_another_origin_may_call_it_by_default() -> None:
+    (api,) = stack(**JWT).of_type("AWS::ApiGatewayV2::Api").values()
+    assert "CorsConfiguration" not in api
+
+
+def test_pages_of_the_origins_that_are_named_may_call_it_without_cookies() -> None:
+    of = stack(**JWT, CorsOrigins="https://chat.example.com,http://127.0.0.1:8080")
+    (api,) = of.of_type("AWS::ApiGatewayV2::Api").values()
+    assert api["CorsConfiguration"]["AllowOrigins"] == ["https://chat.example.com", "http://127.0.0.1:8080"]
+    assert api["CorsConfiguration"]["AllowCredentials"] in (False, "false")
+    found = routes(of)
+    assert found["OPTIONS /{path+}"]["AuthorizationType"] == "NONE", "a browser asks without a token"
+    assert {*found} == {*_OPEN, *_PAGES, "$default", "OPTIONS /{path+}"}
+
+
+@pytest.mark.parametrize("origins", ["*", "https://*", "chat.example.com", "https://chat.example.com/page"])
+def test_origins_that_are_none_are_refused(origins: str) -> None:
+    spec = stack(**JWT).template.parameters["CorsOrigins"]
+    assert re.fullmatch(spec["AllowedPattern"].strip("^$"), origins) is None
+    assert re.fullmatch(spec["AllowedPattern"].strip("^$"), "https://a.example, http://127.0.0.1:8080")
 
 
 def test_a_console_with_an_issuer_but_without_its_client_is_refused() -> None:

@@ -258,6 +258,12 @@ def test_a_wrong_method_is_answered_with_the_right_one(
     assert answer.headers["allow"] == allowed
 
 
+def test_a_browser_that_asks_first_is_told_the_methods(http: Http) -> None:
+    answer = http.send(http.event("OPTIONS", f"{SAGA}/messages"))
+    assert (answer.status, answer.headers["allow"]) == (204, "GET, POST")
+    http.send(http.event("OPTIONS", "/nothing")).problem(404, "no-route")
+
+
 @pytest.mark.parametrize(
     "path", ["/sagas/missing", "/sagas/missing/events", f"/sagas/{'x' * 3_000}", "/sagas/T%23other"]
 )

@@ -385,7 +385,7 @@ PAUSED = """
 name: paused
 nodes:
   one: {tool: work, with: {n: 1, seconds: 1.1}}
-  go: {wait: {signal: go, timeout: 1m}}
+  go: {wait: {signal: go, timeout: 5m}}
   two: {tool: work, after: [one, go], with: {n: 2}}
 output: '${ctx.go.output}'
 """

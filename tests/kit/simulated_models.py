@@ -340,7 +340,7 @@ CONVERSES = """
 name: converses
 nodes:
   talk:
-    agent: {model: m, prompt: 'Hello.', tools: [add], conversation: {idle: 30d}}
+    agent: {model: m, prompt: 'Hello.', tools: [add], conversation: {idle: 30d}, session: chat}
     timeout: 20s
   after: {tool: work, after: talk, with: {n: 5}}
 output: '${ctx.talk.output}'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -252,3 +253,28 @@ def test_a_route_with_a_throttle_of_its_own_leaves_the_others_alone() -> None:
     gateway = Gateway(api, "id", cast("Any", Answering()))
     assert asyncio.run(statuses(own)) == [200, 200, 429, 429]
     assert asyncio.run(statuses(other)) == [200] * 4
+
+
+def test_pages_of_named_origins_get_their_headers_and_a_browser_is_answered_first() -> None:
+    origin = "http://127.0.0.1:8080"
+    api = HttpApi(
+        "Api",
+        (Route("GET /x", "api", 1, None),),
+        origins=frozenset({origin}),
+        cors={"access-control-allow-methods": "GET"},
+    )
+    gateway = Gateway(api, "id", cast("Any", Answering()))
+
+    def asked(method: str, origin: str) -> tuple[int, dict[str, str]]:
+        headers = [("origin", origin), ("access-control-request-method", "GET")]
+        answer = asyncio.run(gateway._allowed(replace(request(method=method, path="/x"), headers=headers)))
+        return answer.status, dict(answer.headers)
+
+    status, headers = asked("OPTIONS", origin)
+    assert (status, headers["access-control-allow-origin"]) == (204, origin)
+    assert headers["access-control-allow-methods"] == "GET"
+    status, headers = asked("GET", origin)
+    assert (status, headers["access-control-allow-origin"]) == (200, origin)
+    for method in ("OPTIONS", "GET"):
+        _, headers = asked(method, "http://elsewhere.example")
+        assert "access-control-allow-origin" not in headers

@@ -94,6 +94,38 @@ async def test_a_viewer_sees_an_answer_grow_while_it_is_written() -> None:
     assert await texts(world, saga) == [], "what has ended is not shown"
 
 
+async def test_a_viewer_who_says_what_it_has_seen_gets_each_answer_whole_and_once() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = Scripted(by_turn(ADD, says(WORDS)), takes_s=10, types=WORDS)
+    saga = await start(world, document(), {"a": 1}, "w")
+    found = await world.queries().live(saga)
+    done, drafts, version = list[str](), list[str](), found["version"]
+    for _ in range(200):
+        found = await world.queries().live(saga, version)
+        assert found["version"] >= version
+        version = found["version"]
+        done += [one["text"] for one in found["texts"] if one["done"]]
+        drafts += [one["text"] for one in found["texts"] if not one["done"]]
+        await asyncio.sleep(0.13)
+    assert done == [WORDS]
+    assert all(WORDS.startswith(one.rstrip()) for one in drafts)
+
+
+async def test_the_first_words_are_shown_at_once() -> None:
+    world = World.start(timeout_s=60)
+    Desk(world)
+    world.models = Scripted(by_turn(says("done")), takes_s=10, types=" ".join(["", *["x"] * 9]))
+    saga = await start(world, document(), {"a": 1}, "w")
+    for _ in range(80):
+        if any(one["text"].strip() for one in await texts(world, saga)):
+            break
+        await asyncio.sleep(0.05)
+    (request,) = world.asked
+    waited = asyncio.get_running_loop().time() - request.at
+    assert waited < 2 + 0.3, "the second word was made after two seconds"
+
+
 async def test_a_viewer_who_comes_while_a_worker_is_at_it_is_heard_with_its_next_entry() -> None:
     world = World.start(timeout_s=60)
     Desk(world)
@@ -121,7 +153,7 @@ output: '${ctx.say.output}'
     assert len(await watching(world, saga, 9)) >= 6
 
 
-async def test_there_is_one_write_a_second_at_most_and_viewers_write_once_in_ten() -> None:
+async def test_there_are_two_writes_a_second_at_most_and_viewers_write_once_in_ten() -> None:
     world = World.start(timeout_s=60)
     Desk(world)
     world.models = slowly(ADD, ADD, says("done"))
@@ -208,7 +240,12 @@ async def test_a_saga_that_there_is_not_is_not_found_and_one_that_has_ended_is_n
     saga = await start(world, document(), {"a": 1}, "w")
     await world.settle()
     counted = Counted(world)
-    assert await world.queries().live(saga) == {"id": saga, "watched_until": None, "texts": []}
+    assert await world.queries().live(saga) == {
+        "id": saga,
+        "version": 3,
+        "watched_until": None,
+        "texts": [],
+    }
     assert counted.made("watch") == []
     for name in ("nothing", "no/id"):
         with pytest.raises(NotFound):

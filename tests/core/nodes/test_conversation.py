@@ -200,6 +200,11 @@ def test_it_takes_another_name_for_its_messages() -> None:
     assert node.signal == "chat"
 
 
+def test_its_session_is_given_to_it_with_its_prompt() -> None:
+    saga = thinking(more=", session: 'of ${input}'")
+    assert at_work(saga).given.v["session"] == "of find a table"
+
+
 def test_a_call_of_the_name_of_its_end_is_a_problem(says: Says) -> None:
     with says.raised(InvalidDefinition):
         compiled(TALKS, tools="[{ask: end_conversation}]")

@@ -417,6 +417,7 @@ class Workflow(Roots):
         risk: Mapping[str, str | Mapping[str, Any]] | None = None,
         signal: str | None = None,
         conversation: bool | Mapping[str, Any] | None = None,
+        session: str | None = None,
         turns: int | None = None,
         calls: int | None = None,
         calls_in_a_turn: int | None = None,
@@ -431,13 +432,13 @@ class Workflow(Roots):
         `tools` are names, patterns, `@tool` functions, and objects with its other calls. `operations` are
         those of APIs that `std.openapi` may call. `requires_approval` names calls that a person approves
         first, `risk` the risk of operations. `signal` names the signal with messages of the agent's user. In
-        a `conversation`, the agent waits for the next message after an answer. `turns`, `calls`,
-        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
-        summarised.
+        a `conversation`, the agent waits for the next message after an answer; a `session` goes on with what
+        was said in it before. `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With `summarise`,
+        older messages that exceed a request are summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}
-        fields |= {"conversation": conversation, "risk": risk}
+        fields |= {"conversation": conversation, "session": session, "risk": risk}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 

@@ -264,9 +264,12 @@ class SagaCalls(Calls):
             parts.append(page["part"])
         return json.loads("".join(parts))
 
-    async def live(self, saga: str) -> dict[str, Any]:
-        """Return the texts that models are writing for a saga: `GET /sagas/{id}/live`."""
-        return await self._get_of(saga, "live", has="texts")
+    async def live(self, saga: str, after: int | None = None) -> dict[str, Any]:
+        """Return the texts that models are writing for a saga: `GET /sagas/{id}/live`.
+        With `after`, also those that have ended since.
+        """
+        query = None if after is None else {"after": str(after)}
+        return await self._get_of(saga, "live", query=query, has="texts")
 
     def way(
         self, saga: str, after: int | None = None, limit: int | None = None

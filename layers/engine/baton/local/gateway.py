@@ -364,6 +364,7 @@ _MAX_EVENT_BYTES = 6 * 1024 * 1024
 class Gateway:
     def __init__(self, api: HttpApi, api_id: str, lambdas: Lambdas) -> None:
         self._api_id, self._lambdas = api_id, lambdas
+        self._origins, self._cors = api.origins, api.cors
         self._router = Router(api.routes)
         now = time.monotonic()
         self._bucket = TokenBucket(api.rate, api.burst, now)
@@ -375,8 +376,22 @@ class Gateway:
         if scope["type"] != "http":
             return
         request = await _read(scope, receive)
-        answer = await self._handle(request) if request is not None else _say(413, "Request Entity Too Large")
+        answer = (
+            await self._allowed(request) if request is not None else _say(413, "Request Entity Too Large")
+        )
         await _write(answer, send, is_head=scope["method"] == "HEAD")
+
+    async def _allowed(self, request: HttpRequest) -> HttpAnswer:
+        """Handle a request, with the headers for a page of another origin; a browser's question before it is
+        answered here.
+        """
+        if (origin := request.header("origin")) not in self._origins:
+            return await self._handle(request)
+        headers = [("access-control-allow-origin", origin), ("vary", "origin"), *self._cors.items()]
+        if request.method == "OPTIONS" and request.header("access-control-request-method"):
+            return HttpAnswer(204, b"", headers)
+        answer = await self._handle(request)
+        return HttpAnswer(answer.status, answer.body, [*answer.headers, *headers])
 
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
         found = self._router.find(request.method, request.path)

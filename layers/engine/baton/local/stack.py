@@ -462,13 +462,18 @@ class Route:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """The HTTP API. `rate` (per second) and `burst`: 0 for none. `throttles`: by route."""
+    """The HTTP API. `rate` (per second) and `burst`: 0 for none. `throttles`: by route.
+
+    `origins`: their pages may call it from a browser. `cors`: the headers of answers to them.
+    """
 
     logical_id: str
     routes: tuple[Route, ...]
     rate: float = 0.0
     burst: int = 0
     throttles: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    origins: frozenset[str] = frozenset()
+    cors: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
@@ -514,7 +519,21 @@ def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
         rate=rate,
         burst=burst,
         throttles={key: _throttle(settings) for key, settings in own.items()},
+        **_cors(resolver.properties(api).get("CorsConfiguration") or {}),
     )
+
+
+def _cors(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the origins of a CORS configuration, and the headers that their pages get."""
+    names = {
+        "AllowMethods": "access-control-allow-methods",
+        "AllowHeaders": "access-control-allow-headers",
+        "ExposeHeaders": "access-control-expose-headers",
+    }
+    headers = {
+        header: ",".join(map(scalar_text, given[key])) for key, header in names.items() if key in given
+    }
+    return {"origins": frozenset(map(scalar_text, given.get("AllowOrigins", ()))), "cors": headers}
 
 
 def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:

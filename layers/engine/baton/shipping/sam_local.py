@@ -61,7 +61,9 @@ def for_sam_local(built: dict[str, Any]) -> dict[str, Any]:
     if variables is None or not resources:
         raise NotBuilt("The built template has no functions with variables of their own: `make build` again.")
     variables |= dict.fromkeys(ENDPOINTS, "")
-    routes = [r["Properties"]["RouteKey"] for r in resources.values() if r["Type"] == _ROUTE]
+    # Routes that depend on a parameter are for pages of other origins.
+    always = (r for r in resources.values() if r["Type"] == _ROUTE and "Condition" not in r)
+    routes = [r["Properties"]["RouteKey"] for r in always]
     behind = _function_behind(resources)
     document["Resources"] = {
         name: r for name, r in resources.items() if not r["Type"].startswith("AWS::ApiGatewayV2::")

@@ -229,6 +229,8 @@ def _unserved(method: str, path: str) -> Response[str]:
     # A word in a path comes before a parameter: `/dead-letters/redrive` is that route, not a letter of this name.
     by_word = [route for route in ROUTES if route.path == path]
     allowed = [route.method for route in by_word or (one for one in ROUTES if matches(one.path, path))]
+    if allowed and method == "OPTIONS":  # a browser asks first; API Gateway adds the origins that may go on
+        return Response(HTTPStatus.NO_CONTENT, headers={"Allow": ", ".join(allowed)}, body="")
     if allowed and method not in allowed:
         detail = f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
         refusal = replies.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)

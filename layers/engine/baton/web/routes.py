@@ -158,6 +158,9 @@ _FROM = whole_parameter(
     0,
     "Position at which the part begins: the value of `next` from the previous part.",
 )
+_SINCE_LIVE = whole_parameter(
+    "after", 0, MAX_NUMBER, None, "Return also the answers that have ended since this version, each whole."
+)
 _MESSAGES = whole_parameter(
     "limit",
     1,
@@ -338,10 +341,10 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="GET", path="/sagas/{saga}/live", id="showLive", roles=("read",),
-        handler=lambda ask: ask.queries.live(ask.path["saga"]),
+        handler=lambda ask: ask.queries.live(ask.path["saga"], **ask.query),
         summary="Retrieve the texts that the saga's models are generating. The request registers the caller "
             "as a viewer for 30 s.",
-        parameters=(_SAGA,), answers={200: "LiveTexts"},
+        parameters=(_SAGA,), query=(_SINCE_LIVE,), answers={200: "LiveTexts"},
     ),
     Route(
         method="GET", path="/sagas/{saga}/messages", id="listMessages", roles=("read",),

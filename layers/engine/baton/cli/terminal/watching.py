@@ -168,10 +168,11 @@ _SAME = 64  # so many characters tell where what was printed ends in a text that
 
 async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mapping[str, Any]], None]) -> None:
     """Pass each answer of the API with new content to `show`, until the saga has ended."""
-    pace, last = Pace(every_s), list[Any]()
+    pace, last, after = Pace(every_s), list[Any](), None
     while True:
         try:
-            found = await api.live(saga)
+            found = await api.live(saga, after)
+            after = found.get("version")  # an older deployment has none
         except Busy as busy:
             await pace.wait(busy.pause_s)
             continue

@@ -428,6 +428,8 @@ def _cut(text: str) -> str:
     return text if left <= 0 else text[:MOST_RESULT] + _HIDDEN.format(left=left)
 
 
+SESSION = "session"
+"""The setting of an agent that names its session."""
 FROM, AT = "$from", "at"
 
 

@@ -1,5 +1,5 @@
-"""Texts that models are writing, for viewers: at most one write a second for a saga, and none without a
-viewer.
+"""Texts that models are writing, for viewers: at most two writes a second for a saga, and none without a
+viewer. The first words are written at once. An answer that has ended is in the log, where viewers read it.
 
 A worker learns of a viewer by its take and by its appends (`Live.leave_word`), and of the end of viewing by a
 write that is refused. No caller waits for these writes: an answer is neither late nor lost because of them.
@@ -22,7 +22,8 @@ from baton.ports import SagaRef
 from baton.ports.models import Draft
 from baton.runtime.invocation.context import InvocationContext
 
-EVERY_S = 1.0
+EVERY_S = 0.5
+LOOKS_S = 0.1
 AGAIN_MS = 5_000
 """Milliseconds after which an unchanged text is written again: a text that is older was left by a dead
 worker.
@@ -125,9 +126,9 @@ class LiveShow:
                 await self._write(saga, now)
 
     async def _write(self, saga: _Saga, now: int) -> None:
-        texts = texts_of(saga.drafts)
-        if texts == saga.last and now - saga.at < AGAIN_MS:
-            await asyncio.sleep(EVERY_S)
+        texts = [one for one in texts_of(saga.drafts) if one.text]
+        if texts == saga.last and (now - saga.at < AGAIN_MS or not texts):
+            await asyncio.sleep(LOOKS_S)
             return
         context = self._context
         put, data = context.store.live.put_texts, msgspec.json.encode(texts)

@@ -62,11 +62,12 @@ from baton.runtime.models.transcript import Transcript, refused_calls, sought_to
 from baton.runtime.money.ledger import Ledger
 
 if TYPE_CHECKING:
-    from baton.runtime.models import aliases, replanner
+    from baton.runtime.models import aliases, replanner, sessions
     from baton.runtime.starting.catalog import Catalog
 else:
     aliases = OnDemand("baton.runtime.models.aliases")
     replanner = OnDemand("baton.runtime.models.replanner")
+    sessions = OnDemand("baton.runtime.models.sessions")
 
 logger = logging.getLogger("baton.models")
 MOST_CALLS = 64
@@ -162,6 +163,8 @@ class ModelCaller:
         given = as_priced(given, named)
         tools = await self._offered(context)
         talk, share = await transcript.read(work, tools.names), int(changed.get(SHARE, 0))
+        if work.turn == 1 and said.SESSION in told.written:
+            talk = await transcript.continued(talk, await self._earlier(told.written[said.SESSION]))
         note = ""
         if told.offered and told.offered != tools.hash:
             note = said.change_of_tools(refused_calls(talk.before, tools.tools))
@@ -182,6 +185,11 @@ class ModelCaller:
             return replace(handed, offered=tools.hash, changed=note)
         turned = await self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
         return {**turned, **_told(tools.hash, note)}
+
+    async def _earlier(self, session: Any) -> list[said.Message]:
+        """Return what was said in the session before this agent. Raises `StepFailure`."""
+        slot = owner_of(self._step.slot)
+        return await sessions.earlier_messages(self._context, self._state.origin, slot, session)
 
     async def _collected(
         self,

@@ -81,8 +81,11 @@ class Talk(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> list[Message]:
-        """Messages of the turn, in order."""
-        return [*self.opening, *self.before, *self.heard]
+        """Messages of the turn, in order. Those of its session stand before the prompt."""
+        own = _of_session(self.parts)
+        earlier = [] if own is None else own.messages
+        before = self.before[len(earlier) :]
+        return [*self.opening[:-1], *earlier, *self.opening[-1:], *before, *self.heard]
 
     @property
     def made(self) -> dict[str, str]:
@@ -168,7 +171,7 @@ class Transcript:
         if talk.segments is not None or size < TAIL:
             return talk
         parts, text = list(talk.parts), _Said(talk.tail, work.made)
-        while parts and parts[-1][0].turns <= size:
+        while parts and 0 < parts[-1][0].turns <= size:
             segment, before = parts.pop()
             messages, made = [*before.messages, *text.messages], before.made | text.made
             text = _Said(messages, made, before.whole, before.left_out)
@@ -197,6 +200,14 @@ class Transcript:
         return msgspec.structs.replace(
             talk, parts=[(segment, text)], tail=[], segments=[segment], known=(0, 0)
         )
+
+    async def continued(self, talk: Talk, earlier: list[Message]) -> Talk:
+        """Return the first talk of an agent behind those of its session: a segment without turns."""
+        if not earlier:
+            return talk
+        text = _Said(earlier)
+        segment = await self._written(text, 0)
+        return msgspec.structs.replace(talk, parts=[(segment, text)], segments=[segment], known=(0, 0))
 
     async def content(self, value: Value) -> Any:
         """Return a value, wherever it is kept."""
@@ -283,6 +294,10 @@ def sought_tools(messages: Sequence[Message], search: str) -> set[str]:
 
 def _unsendable(why: str) -> StepFailure:
     return StepFailure("validation_failed", f"the prompt cannot be sent: {why}", unsent=True)
+
+
+def _of_session(parts: Sequence[tuple[Segment, _Said]]) -> _Said | None:
+    return parts[0][1] if parts and not parts[0][0].turns else None
 
 
 def _oldest(talk: Talk) -> tuple[str, int]:

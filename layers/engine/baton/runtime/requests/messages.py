@@ -15,6 +15,7 @@ from baton.core.log.scopes import ENDS, is_turn
 from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
 from baton.core.models.messages import message_text
+from baton.core.models.usage import MODEL
 from baton.core.read.answers import Time, Version, View
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
@@ -84,11 +85,6 @@ async def messages_of(
     found, following = list[Message](), None
     time = ReadingTime(engine.clock, call.deadline)
 
-    async def text_of(value: Value) -> Any:
-        if not value.ref:
-            return value.v
-        return msgspec.json.decode(await call(engine.blobs.get, state.origin.tenant, value.ref))
-
     async with aclosing(
         records_of(engine.log, call, opened.head.ref, own.branch + 1, after, AT_ONCE)
     ) as pages:
@@ -101,7 +97,7 @@ async def messages_of(
                 if len(found) >= limit:
                     return MessagePage(messages=found, next=following, version=state.version)
                 for message, value in _said(entry, names, state):
-                    said = await text_of(value)
+                    said = await _content(engine, scope, state.origin.tenant, value)
                     if message.role == "assistant":
                         message.text, message.ends = _answer(said)
                     elif not message.ends:
@@ -164,7 +160,9 @@ _decode = msgspec.json.Decoder(list[WrittenText]).decode
 
 
 class LiveText(View):
-    """The part of a model's answer that has arrived. A long text is cut at its beginning."""
+    """The part of a model's answer that has arrived. A long text is cut at its beginning.
+    An answer that is `done` is whole.
+    """
 
     node: str
     iteration: list[int]
@@ -172,18 +170,26 @@ class LiveText(View):
     began_at: Annotated[Time, "Time of the request to the model."]
     at: Annotated[Time, "Time when the worker stored this text."]
     text: str
+    done: Annotated[bool, "True if this is the whole answer, from the saga's log."]
 
 
 class LiveTexts(View):
-    """Texts that the saga's models are generating. Completed answers are in the saga's log."""
+    """Texts that the saga's models are generating, and with `after` the answers that have ended since."""
 
     id: str
+    version: Annotated[
+        Version, "Value of `after` for the next request, which then has each answer once that ends meanwhile."
+    ]
     watched_until: Annotated[Time | None, "Time until which viewers are registered. Null after the end."]
     texts: list[LiveText]
 
 
-async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> LiveTexts:
-    """Return the texts being written, and record that a viewer watches. Raises `NotFound`."""
+async def live_texts(
+    engine: Engine, scope: InvocationScope, ref: SagaRef, after: int | None = None
+) -> LiveTexts:
+    """Return the texts being written, and record that a viewer watches; before them, the answers in the log
+    behind the version `after`. Raises `NotFound`.
+    """
     head = await scope.call(engine.log.read_head, ref)
     if head is None:
         raise NotFound(f"there is no saga `{ref.id}`")
@@ -196,11 +202,40 @@ async def live_texts(engine: Engine, scope: InvocationScope, ref: SagaRef) -> Li
         # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
         if await scope.call(live.watch, ref, now, until, unless) and not texts:
             await scope.call(live.leave_word, head, now, until)
+    done, version = ([], head.folded) if after is None else await _ended_since(engine, scope, head, after)
+    ended = {(one.node, *one.iteration, one.item) for one in done}
+    views = [_view(text, there.at) for text in texts if there is not None]
     return LiveTexts(
         id=ref.id,
+        version=version,
         watched_until=iso(until) if _goes_on(head) else None,
-        texts=[_view(text, there.at) for text in texts if there is not None],
+        texts=[*done, *(one for one in views if (one.node, *one.iteration, one.item) not in ended)],
     )
+
+
+async def _ended_since(
+    engine: Engine, scope: InvocationScope, head: Head, after: int
+) -> tuple[list[LiveText], int]:
+    """Return the answers of models behind a version, and the version as far as one page of the log goes."""
+    done, version = list[LiveText](), after
+    records = records_of(engine.log, scope.call, head.ref, head.branch + 1, after, AT_ONCE)
+    async with aclosing(records) as pages:
+        async for page in pages:
+            for entry in readable(page):
+                version = entry.version
+                for event in entry.events:
+                    if isinstance(event, StepSucceeded) and event.tool == MODEL:
+                        text, _ = _answer(await _content(engine, scope, head.ref.tenant, event.output))
+                        view = _view(WrittenText(event.slot, event.started_at, text), event.ended_at)
+                        done += [msgspec.structs.replace(view, done=True)] if text else []
+            break
+    return done, version
+
+
+async def _content(engine: Engine, scope: InvocationScope, tenant: str, value: Value) -> Any:
+    if not value.ref:
+        return value.v
+    return msgspec.json.decode(await scope.call(engine.blobs.get, tenant, value.ref))
 
 
 def _goes_on(head: Head) -> bool:
@@ -224,4 +259,5 @@ def _view(text: WrittenText, at: int) -> LiveText:
         began_at=iso(text.since),
         at=iso(at),
         text=text.text,
+        done=False,
     )

@@ -295,9 +295,11 @@ class Queries:
             )
         return view
 
-    async def live(self, saga: str) -> LiveTexts:
-        """Return the texts that the models of a saga are writing just now. Raises `NotFound`."""
-        return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
+    async def live(self, saga: str, after: int | None = None) -> LiveTexts:
+        """Return the texts that the models of a saga are writing just now, and with `after` the answers that
+        have ended since that version. Raises `NotFound`.
+        """
+        return await live_texts(self._engine, self._parts, self._request.ref_of(saga), after)
 
     async def messages(self, saga: str, after: int, limit: int) -> MessagePage:
         """Return a page of what a saga's agents were told and have answered, in the order of its log."""

@@ -38,6 +38,7 @@ from baton.runtime.requests.operators import MOST_REDRIVEN
 
 MAX_KEY = 255
 MAX_MESSAGE = 32_768
+_ENDS: Any = {"required": ["ends"], "properties": {"ends": {"const": True}}}
 B = TypeVar("B", bound="Body")
 
 # Pydantic's messages in the words of JSON.
@@ -260,23 +261,15 @@ class SignalBody(Body):
 class MessageBody(Body):
     """Message to an agent, or the end of its conversation."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": ["text"]}, {"required": ["ends"], "properties": {"ends": {"const": True}}}]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["text"]}, _ENDS]})
 
-    text: str = Field("", max_length=MAX_MESSAGE, description="Text of the message.")
-    to: str = Field(
-        "", max_length=64, description="Node of the agent, if several of the workflow hear different signals."
-    )
-    ends: bool = Field(
-        False, description="With `true`, no message follows, and the agent ends with its last answer."
-    )
+    text: str = Field("", min_length=1, max_length=MAX_MESSAGE, pattern=r"\S", description="The message.")
+    to: str = Field("", max_length=64, description="Node of the agent, if several hear different signals.")
+    ends: bool = Field(False, description="With `true`, the agent ends with its last answer.")
 
     @model_validator(mode="after")
     def _one(self) -> MessageBody:
-        if self.ends == bool(self.text.strip()):
+        if self.ends == ("text" in self.model_fields_set):
             raise ValueError("write a `text`, or `ends: true` without one")
         return self
 

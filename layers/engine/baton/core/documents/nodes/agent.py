@@ -39,7 +39,7 @@ from baton.core.documents.parts.node import (
     shorter_turns,
     step_of,
 )
-from baton.core.documents.parts.people import ApprovalModel, CallRiskModel, escalation_problems
+from baton.core.documents.parts.people import ApprovalModel, CallRiskModel, Text, escalation_problems
 from baton.core.effects.operations import (
     API,
     APIS,
@@ -65,6 +65,7 @@ from baton.core.graph.graph import AgentParts, Node
 from baton.core.limits import DAY_MS
 from baton.core.log.questions import APPROVE, REJECT
 from baton.core.log.scopes import ENDS
+from baton.core.models.messages import SESSION
 from baton.core.models.usage import model_tool
 from baton.errors import Problem
 
@@ -299,6 +300,15 @@ class AgentModel(Asking):
         description="Older messages that do not fit are summarised; without it they are left out.",
     )
 
+    session: Annotated[Text | None, Given] = Field(
+        default=None,
+        description=(
+            "Name of a session. The agent goes on with what earlier agents of it, and of the same user, were told "
+            "and have answered."
+        ),
+        examples=["${input.thread}"],
+    )
+
     @property
     def listens(self) -> str:
         """The name of the signals that are messages; empty for an agent that hears none."""
@@ -361,6 +371,7 @@ class AskedAgent(AsksModel):
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
             "summarise": "summarize summary compact compaction",
+            "session": "thread thread_id session_id conversation_id memory",
             "conversation": "chat multi_turn interactive dialog dialogue",
             **WORDS,
         },
@@ -406,6 +417,8 @@ class AskedAgent(AsksModel):
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from super().values(node)
         agent: AgentModel = self.of(node)
+        if agent.session is not None:
+            yield f"/agent/{SESSION}", agent.session
         for call, model in agent.requires_approval.items():
             for name, value in model.said().items():
                 yield f"/agent/{APPROVAL}/{escape(call)}/{name}", value
@@ -474,7 +487,8 @@ class AskedAgent(AsksModel):
         kept = {key: step[key] for key in ("failover", "cost")}
         return {
             "kind": self.kind,
-            "arguments": model_arguments(agent.model, agent),
+            "arguments": model_arguments(agent.model, agent)
+            | ({} if agent.session is None else {SESSION: agent.session}),
             "agent": parts,
             "signal": agent.listens,
             "stays": node.compensate is not None,

@@ -1,0 +1,168 @@
+"""Sessions: what a later agent knows of earlier ones, and what no other user's does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from baton import StepFailure
+from baton.ports.models import ModelRequest
+from tests.kit.corpus import patiently
+from tests.kit.scripted import Scripted, asks_for, says
+from tests.kit.world import World
+from tests.runtime.test_agents import Desk
+
+TALK = """
+name: talk
+nodes:
+  talk:
+    agent:
+      model: m
+      instructions: Be brief.
+      prompt: "${input.text}"
+      tools: [sum.add]
+      session: "${input.thread}"
+      conversation: {idle: 1h}
+output: "${ctx.talk.output}"
+"""
+TWO = """
+name: two
+nodes:
+  one: {agent: {model: m, prompt: First., session: s}}
+  two: {agent: {model: m, prompt: Second., session: s}, after: one}
+output: "${ctx.two.output}"
+"""
+
+
+def answers(request: ModelRequest, _: int) -> Any:
+    last = request.messages[-1]
+    if last["role"] == "user" and last["content"].startswith("Add"):
+        return asks_for(("sum_add", {"a": 1, "b": 2}))
+    return says(f"Heard: {last['content']}")
+
+
+class Sessions:
+    """A deployment whose model says what it has heard last."""
+
+    def __init__(self) -> None:
+        self.world = World.start()
+        Desk(self.world)
+        self.world.models = self.model = Scripted(answers)
+
+    async def talk(self, text: str, key: str, user: str = "ann", thread: str = "t") -> str:
+        """A saga that has answered once."""
+        await patiently(self.world, lambda service: service.register(TALK, json_only=False))
+        service = self.world.service(user=user)
+        view, _ = await service.start("talk", {"text": text, "thread": thread}, key)
+        await asyncio.sleep(10)
+        return str(view["id"])
+
+    def told(self) -> list[tuple[str, Any]]:
+        """The last request, without instructions."""
+        return [(one["role"], one.get("content")) for one in self.model.requests[-1].messages[1:]]
+
+
+FIRST = [
+    ("user", "Add 1 and 2."),
+    ("assistant", "Heard: 3"),
+    ("user", "Thanks."),
+    ("assistant", "Heard: Thanks."),
+]
+
+
+async def first(sessions: Sessions) -> str:
+    saga = await sessions.talk("Add 1 and 2.", "k1")
+    await sessions.world.service().say(saga, "Thanks.", "m1")
+    await asyncio.sleep(10)
+    return saga
+
+
+async def test_a_later_saga_begins_with_what_was_said_before_and_not_with_its_calls() -> None:
+    sessions = Sessions()
+    await first(sessions)
+    saga = await sessions.talk("And now?", "k2")
+    assert sessions.told() == [*FIRST, ("user", "And now?")]
+    await sessions.world.service().say(saga, "Add more.", "m2")
+    await asyncio.sleep(10)
+    assert sessions.told()[:7] == [
+        *FIRST,
+        ("user", "And now?"),
+        ("assistant", "Heard: And now?"),
+        ("user", "Add more."),
+    ]
+    await sessions.talk("Last.", "k3")
+    said = [content for _, content in sessions.told()]
+    assert said == [
+        *(text for _, text in FIRST),
+        "And now?",
+        "Heard: And now?",
+        "Add more.",
+        "Heard: 3",
+        "Last.",
+    ]
+
+
+async def test_a_saga_that_was_cancelled_leaves_what_it_has_said() -> None:
+    sessions = Sessions()
+    saga = await first(sessions)
+    await sessions.world.service().cancel(saga, "enough", 0)
+    await asyncio.sleep(10)
+    await sessions.talk("And now?", "k2")
+    assert sessions.told() == [*FIRST, ("user", "And now?")]
+
+
+async def test_of_a_saga_that_is_gone_nothing_is_left() -> None:
+    sessions = Sessions()
+    saga = await first(sessions)
+    log: Any = sessions.world.log
+    real = log.read_head
+    log.read_head = lambda ref: None if ref.id == saga else real(ref)
+    await sessions.talk("And now?", "k2")
+    assert sessions.told() == [("user", "And now?")]
+
+
+async def test_the_session_of_another_user_tenant_or_name_is_another() -> None:
+    sessions = Sessions()
+    await first(sessions)
+    await sessions.talk("And now?", "k2", user="bob")
+    assert sessions.told() == [("user", "And now?")]
+    await sessions.talk("And now?", "k3", thread="other")
+    assert sessions.told() == [("user", "And now?")]
+
+
+async def test_two_sagas_at_once_both_stay_in_the_session() -> None:
+    sessions = Sessions()
+    await asyncio.gather(sessions.talk("One.", "k1"), sessions.talk("Two.", "k2"))
+    await sessions.talk("Three.", "k3")
+    said = {content for _, content in sessions.told()}
+    assert said == {"One.", "Heard: One.", "Two.", "Heard: Two.", "Three."}
+
+
+async def test_another_agent_of_the_workflow_goes_on_with_it() -> None:
+    sessions = Sessions()
+    await patiently(sessions.world, lambda service: service.register(TWO, json_only=False))
+    await sessions.world.service().start("two", {}, "k1")
+    await sessions.world.settle()
+    told = [one["content"] for one in sessions.model.requests[-1].messages]
+    assert told == ["First.", "Heard: First.", "Second."]
+
+
+async def test_a_request_that_is_made_again_enters_the_session_once() -> None:
+    sessions = Sessions()
+    await first(sessions)
+    real, tries = sessions.model.script, list[int]()
+
+    def fails_once(request: ModelRequest, number: int) -> Any:
+        tries.append(number)
+        if len(tries) == 1:
+            raise StepFailure("unavailable", "no answer")
+        return real(request, number)
+
+    sessions.model.script = fails_once
+    await sessions.talk("And now?", "k2")
+    await asyncio.sleep(60)
+    assert len(tries) == 2
+    assert sessions.told() == [*FIRST, ("user", "And now?")]
+    await sessions.talk("Last.", "k3")
+    said = [*FIRST, ("user", "And now?"), ("assistant", "Heard: And now?"), ("user", "Last.")]
+    assert sessions.told() == said
