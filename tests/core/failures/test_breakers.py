@@ -176,6 +176,7 @@ def test_a_probe_that_says_nothing_makes_room_for_the_next() -> None:
     after = with_verdict(there, "p", None, TERMS, now, 0.0)
     assert (after.state, after.probes) == (HALF_OPEN, ())
     assert may_probe(after, TERMS, now)
+    assert next_look(after, TERMS, now, 0) < now + 10_000, "a probe is quick to end"
 
 
 def test_an_operator_opens_it_until_it_is_reset() -> None:

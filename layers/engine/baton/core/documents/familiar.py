@@ -94,6 +94,7 @@ _DOCUMENT = Words(
         "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
         "on trigger triggers": "leave it out, or write a `schedule` or `events`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
+        "map": "it belongs to a node: `nodes: {each: {map: {over: …}, tool: …}}`",
     },
 )
 _RULE = Words(keys={"if": "when condition cond case", "then": "next go_to to"})
