@@ -307,6 +307,22 @@ def test_a_version_that_is_not_listed_is_not_checked_and_a_saga_that_ended_is_le
     assert "not checked" in found.stdout
 
 
+def test_a_saga_that_cannot_be_read_keeps_no_other_from_being_checked(
+    baton: Baton, project: Path, api: FakeApi
+) -> None:
+    deployed(api, "s1", "trip", ["book"])
+    api.on("GET /workflows/trip/1", (200, definition(DOCUMENT)))
+    deployed(api, "s2", "trip", ["book"])
+    api.answers["GET /sagas/s2"] = [
+        (500, {"type": "urn:baton:problem:unreadable-log", "status": 500, "detail": "its head lacks `br`"})
+    ]
+    api.answers["GET /sagas"][0][1]["sagas"][1]["workflow"] = "trip"
+    found = asked(baton, project, app_with(SAME).replace("cents: int", "euros: int"), api.url)
+    assert found.exit_code == 1
+    assert "s2: trip not checked" in found.stdout
+    assert "s1: " in found.stdout
+
+
 def test_it_looks_at_so_many_and_says_that_more_are_open(baton: Baton, project: Path, api: FakeApi) -> None:
     deployed(api, "s1", "trip", [])
     api.on("GET /sagas", (200, {"sagas": [{"id": "s1"}], "next": "more"}))

@@ -6,7 +6,7 @@ import pytest
 
 from baton.console import lists
 from baton.core.log.events import CancelRequested, Parked
-from baton.errors import StoreUnavailable
+from baton.errors import CorruptLog, StoreUnavailable
 from baton.ports import SagaRef
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
@@ -140,6 +140,21 @@ def test_a_store_that_does_not_answer_leaves_one_unknown_and_the_others_done(
     assert "1 of 2 is done." in seen.text
     assert f"{GRACE.id} Not known:" in seen.text
     assert len(cancelled(deployment, ADA)) == 1
+
+
+def test_a_saga_that_cannot_be_read_has_a_page_that_names_the_doctor(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from baton.web.within import Within
+
+    async def damaged(*_: object, **__: object) -> object:
+        raise CorruptLog("its head lacks `br`")
+
+    monkeypatch.setattr(Within, "__call__", damaged)
+    seen = browser.get(f"/console/sagas/{ADA.id}")
+    assert seen.status == 500
+    assert "its head lacks" in seen.text
+    assert "baton doctor" in seen.text
 
 
 def test_who_may_not_sees_no_form_and_does_nothing(

@@ -221,6 +221,11 @@ class Unreadable(EngineFault):
     version = 0
     node = ""
 
+    @property
+    def detail(self) -> str:
+        """Sentence for people, with the command that helps."""
+        return f"this saga cannot be read: {self}; `baton doctor SAGA` says what is wrong and what sets it right"
+
 
 class CorruptLog(Unreadable):
     """The log differs from the one its writer left: a gap, a missing blob, or bytes that do not decode."""

@@ -44,7 +44,7 @@ from baton.console.visits import (
     here,
     page_response,
 )
-from baton.errors import EngineFault, NotFound, UserError
+from baton.errors import EngineFault, NotFound, Unreadable, UserError
 from baton.ports import Clock, Entropy
 
 
@@ -175,6 +175,11 @@ class Site:
             return self._show(await self._page(path, event, session, call), session, call, event)
         except UserError as error:
             return self._show(_refusal(error), session, call)
+        except Unreadable as error:
+            logger.error("engine fault", extra={"fault": repr(error)})
+            data = {"detail": error.detail, "problems": ()}
+            page = Html(template="error.html", title="This saga cannot be read", data=data, status=500)
+            return self._show(page, session, call)
         except EngineFault as error:
             logger.error("engine fault", extra={"fault": repr(error)})
             title, status = "The store did not answer in time", 503

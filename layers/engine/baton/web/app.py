@@ -249,8 +249,7 @@ def matches(pattern: str, path: str) -> bool:
 def _engine_fault(error: EngineFault) -> Response[str]:
     logger.error("engine fault", extra={"fault": repr(error)})
     if isinstance(error, Unreadable):
-        detail = f"this saga cannot be read: {error}; `baton doctor SAGA` says what is wrong and what sets it right"
-        return replies.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
+        return replies.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", error.detail)
     return replies.of_status(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "unavailable",

@@ -47,7 +47,8 @@ class Verdict:
 
     def line(self) -> str:
         """Return it as a line."""
-        text = f"{self.saga}: `{self.slot}` of {self.workflow} {self.verdict}"
+        slot = f"`{self.slot}` of " if self.slot else ""
+        text = f"{self.saga}: {slot}{self.workflow} {self.verdict}"
         return f"{text}: {self.why}" if self.why else text
 
 
@@ -347,7 +348,12 @@ async def check_open(api: Api, here: Here, most: int) -> tuple[list[Verdict], in
 
     async def one(row: Mapping[str, Any]) -> list[Verdict]:
         async with places:
-            saga = await reader.saga(row["id"])
+            try:
+                saga = await reader.saga(row["id"])
+            except CommandFailed as error:
+                if not str(error.problem.get("type")).endswith("unreadable-log"):
+                    raise
+                return [Verdict(row["id"], row["workflow"], "", UNCHECKED, error.message)]
         return [] if saga is None else [found for check in CHECKERS for found in check(saga, here)]
 
     found = await asyncio.gather(*map(one, rows))
