@@ -43,6 +43,12 @@ NO_FUNCTION = {
     "mcp",
     "baton.tools.standard.mcp",
     "baton.web.mcp",
+    # Facts of users, and results that are kept, are for sagas that have them.
+    "baton.adapters.facts",
+    "baton.tools.standard.memory",
+    "baton.runtime.steps.caching",
+    "baton.runtime.requests.facts",
+    "baton.runtime.requests.warming",
     # What no function has before a model is called.
     "genai_prices",
     "httpx2",

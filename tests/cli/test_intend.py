@@ -1,4 +1,4 @@
-"""`baton intend`: what it sends."""
+"""`baton intend` and `baton warm`: what they send."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ def test_an_input_that_is_no_object_has_no_room_for_words(api: FakeApi, baton: B
     result = baton("intend", "Dinner.", "--input", "[1]")
     assert (result.exit_code, api.asked) == (2, [])
     says(result.stderr)
+
+
+def test_a_tool_is_called_ahead_with_its_arguments(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /warm", STARTED)
+    result = baton("warm", "table.search", "--set", "city=Vienna", "--set", "party=4")
+    assert result.exit_code == 0, result.stderr
+    (asked,) = api.asked
+    assert asked.json == {"tool": "table.search", "arguments": {"city": "Vienna", "party": 4}}
+    assert baton("warm", "table.search", "--input", "[1]").exit_code == 2

@@ -46,6 +46,13 @@ def test_a_step_that_succeeded_says_it_of_its_last_attempt(attempt: int, says: S
     says(why(saga, "a"))
 
 
+def test_the_entry_says_that_a_result_was_a_kept_one() -> None:
+    saga = of(schedule(0))
+    saga.go(replace(done("a"), cache=ev.HIT))
+    (said,) = [one.cache for one in saga.entries[-1].events if isinstance(one, ev.StepSucceeded)]
+    assert said == ev.HIT
+
+
 def test_it_is_said_beside_what_else_there_is_to_say_of_it(says: Says) -> None:
     saga = of(schedule(0))
     saga.go(replace(done("a"), recorded=True, blocked_ms=2_000))

@@ -84,6 +84,11 @@ def test_what_models_were_paid_is_in_the_sum() -> None:
     about |= {"tool_version": "1", "schema_hash": "h", "usage": (asked,)}
     costs.add(entry(1, ev.StepSucceeded(node="a", item="t1", output=ev.Value(), **about)))
     costs.add(entry(2, ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **about), ev.GaveUp()))
+    for cache in (ev.HIT, ev.HIT, ev.MISS, ""):
+        costs.add(
+            entry(3, ev.StepSucceeded(node="b", output=ev.Value(), cache=cache, **about | {"usage": ()}))
+        )
+    assert costs.cache == {ev.HIT: 2, ev.MISS: 1}
     (line,) = as_json(costs.lines())
     assert line == {
         "what": "m", "node": "a", "quantity": 220, "unit": "tokens", "usd": 0.0004,

@@ -98,6 +98,12 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
     }
 
 
+def test_kept_results_are_counted_by_tool() -> None:
+    hit, miss = (replace(succeeded(), cache=cache) for cache in (ev.HIT, ev.MISS))
+    found = read((hit, miss, hit, succeeded()))
+    assert (of(found, "CacheHits"), of(found, "CacheMisses"), of(found, "Succeeded")) == (2, 1, 4)
+
+
 def test_every_strategy_is_counted_under_a_name_that_has_a_row() -> None:
     assert {strategy.metric for strategy in STRATEGIES.values()} - {""} <= METRICS.keys()
 

@@ -234,7 +234,10 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     for one, event in zip(whole["events"], events, strict=True):
         maybe = " ".join(
-            ("item usage is_result result assumed digest paused outer passed running goes_on", *OF_UNDOING)
+            (
+                "item usage is_result result assumed digest cache paused outer passed running goes_on",
+                *OF_UNDOING,
+            )
         )
         seldom = {name for name in maybe.split() if not getattr(event, name, None)}
         assert set(one) == {"kind", *event.__struct_fields__} - seldom

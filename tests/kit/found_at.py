@@ -27,6 +27,8 @@ def main() -> None:
     from tests.kit.breaker_bugs import BREAKER_BUGS
     from tests.kit.event_bugs import EVENT_BUGS
     from tests.kit.failure_bugs import FAILURE_BUGS
+    from tests.kit.memory_runs import MEMORY_BUGS
+    from tests.kit.memory_runs import found_by as found_in_memory
     from tests.kit.planted import PLANTED, found_in
     from tests.kit.recovery_bugs import RECOVERY_BUGS
     from tests.kit.recovery_runs import found_by
@@ -40,6 +42,7 @@ def main() -> None:
     places |= {bug.__name__: test_breakers.found_by(bug) for bug in BREAKER_BUGS}
     places |= {bug.__name__: test_events.found_by(bug) for bug in EVENT_BUGS}
     places |= {bug.__name__: found_by(bug) for bug in RECOVERY_BUGS}
+    places |= {bug.__name__: found_in_memory(bug) for bug in MEMORY_BUGS}
     PLACES.write_text(json.dumps(places, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -80,6 +80,7 @@ def test_every_metric_of_the_table_is_written_under_its_sets_of_dimensions() -> 
             attempt_failed(1),
             *(chosen(strategy, 5) for strategy in ("retry", "replan", "ask_user", "escalate")),
             succeeded(2),
+            *(replace(succeeded(), cache=cache) for cache in (ev.HIT, ev.MISS)),
             failed,
             ev.StepHeld(node="a", breaker="b", at=T0, until=T0 + 5),
             ev.Parked(code="escalated", message="m"),

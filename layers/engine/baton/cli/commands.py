@@ -39,6 +39,7 @@ from baton.cli.deployment.sagas import (
     start,
     steps,
     value,
+    warm,
 )
 from baton.cli.deployment.steering import (
     cancel,
@@ -71,6 +72,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(
             start,
             intend,
+            warm,
             list_sagas,
             show,
             events,

@@ -221,6 +221,10 @@ class SagaCalls(Calls):
         """Start the workflow for intentions with a person's words: `POST /intentions`."""
         return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
 
+    async def warm(self, tool: str, given: Any) -> dict[str, Any]:
+        """Call a tool ahead of the steps that need its result: `POST /warm`."""
+        return await self._send("/warm", {"tool": tool, "arguments": given})
+
     async def show(self, saga: str) -> dict[str, Any]:
         """Return the state of a saga: `GET /sagas/{id}`."""
         return await self._get_of(saga, has="status")

@@ -20,9 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from baton.core.effects.keys import SAGA, KeyRule, check_rule
 from baton.core.effects.risk import ACTIONS, CURRENCY, Risk, mistake_of
 from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Approval, Merits
-from baton.core.expressions import nearest
+from baton.core.expressions import nearest, parse_duration
 from baton.core.failures.alternatives import kinds_of
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
+from baton.core.limits import DAY_MS
 from baton.core.log.questions import APPROVE, REJECT
 from baton.core.money import amount_of, micro_dollars
 
@@ -55,6 +56,7 @@ class Abilities:
     undo: str = ""
     breaker: str = ""
     in_doubt: str = ""
+    cache: str | float | None = None
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -85,6 +87,7 @@ class Abilities:
             "undo": _undo(self.undo, effect),
             "breaker": _breaker(self.breaker, takes),
             "in_doubt": _in_doubt(self.in_doubt, self.undo),
+            "cache_ms": _cache(self.cache, effect, asks=bool(self.requires_approval or risk)),
         }
 
 
@@ -189,6 +192,22 @@ def _in_doubt(said: Any, undo: str) -> str:
     if said and not undo:
         raise ValueError("in_doubt: says when the tool of `undo` is called; `undo` is missing")
     return str(said)
+
+
+def _cache(said: Any, effect: str, *, asks: bool) -> int:
+    if said is None:
+        return 0
+    if effect != PURE:
+        raise ValueError("cache: only a tool with the effect `pure` has a result that another call may take")
+    if asks:
+        raise ValueError("cache: a call that a person approves is made; leave one of the two out")
+    try:
+        time = parse_duration(said)
+    except ValueError as error:
+        raise ValueError(f"cache: {error}") from error
+    if time > DAY_MS:
+        raise ValueError("cache: a result is kept for at most a day")
+    return time
 
 
 # ---- approvals -----------------------------------------------------------------------------------------------------

@@ -244,6 +244,7 @@ def tool(
     undo: str = "",
     breaker: str = "",
     in_doubt: str = "",
+    cache: str | float | None = None,
     raises: Raises | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
@@ -280,6 +281,9 @@ def tool(
     breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of
     its own, `host` for that of the argument `url`.
 
+    cache: the time for which a result answers equal calls of the same user, such as `5m`; only for `pure`
+    tools. `POST /warm` then calls the tool ahead of its steps.
+
     raises: the codes of errors that the function raises on purpose, such as `{KeyError: "not_listed",
     CardDeclined: ("card_declined", "permanent")}`; they hold for derived classes, too, and the nearest class
     counts. Without it, an error of Python that says "bug" is a defect, which parks the saga; `{ValueError:
@@ -313,6 +317,7 @@ def tool(
         undo=undo,
         breaker=breaker,
         in_doubt=in_doubt,
+        cache=cache,
     )
 
     def declare(function: F) -> F:

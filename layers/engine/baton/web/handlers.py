@@ -14,6 +14,7 @@ from baton.errors import NotFound, UserError
 from baton.runtime.requests.operators import LetterFilter
 from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
+from baton.web.bodies import users
 from baton.web.replies import Ask, Reply
 
 if TYPE_CHECKING:
@@ -213,20 +214,26 @@ async def decide_alias(ask: Ask[bodies.AliasBody]) -> object:
     return await ask.service.aliases.decide(body.tool, body.given, body.parameter, body.decision)
 
 
-async def block_user(ask: Ask[bodies.UserBody]) -> object:
+async def block_user(ask: Ask[users.UserBody]) -> object:
     """Handle `POST /users/block`."""
     return await ask.service.users.block(ask.body.user, ask.body.note)
 
 
-async def unblock_user(ask: Ask[bodies.UserBody]) -> object:
+async def unblock_user(ask: Ask[users.UserBody]) -> object:
     """Handle `POST /users/unblock`."""
     return await ask.service.users.unblock(ask.body.user, ask.body.note)
 
 
-async def limit_user(ask: Ask[bodies.UserLimitBody]) -> object:
+async def limit_user(ask: Ask[users.UserLimitBody]) -> object:
     """Handle `POST /users/limit`."""
     body = ask.body
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
+
+
+async def warm(ask: Ask[bodies.WarmBody]) -> Reply:
+    """Handle `POST /warm`."""
+    view, is_new = await ask.service.warm(ask.body.tool, ask.body.arguments)
+    return Reply(HTTPStatus.CREATED if is_new else HTTPStatus.OK, view, {"Location": f"/sagas/{view['id']}"})
 
 
 async def list_facts(ask: Ask[None]) -> object:
@@ -234,7 +241,7 @@ async def list_facts(ask: Ask[None]) -> object:
     return await ask.service.facts.page(**ask.query)
 
 
-async def forget_user(ask: Ask[bodies.UserFactsBody]) -> object:
+async def forget_user(ask: Ask[users.UserFactsBody]) -> object:
     """Handle `POST /users/forget`."""
     return await ask.service.facts.erase(ask.body.user)
 

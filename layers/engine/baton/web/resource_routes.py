@@ -13,6 +13,7 @@ from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.requests.operators import LETTER_ID
 from baton.web import handlers
 from baton.web.bodies import requests as bodies
+from baton.web.bodies import users
 from baton.web.parameters import (
     CURSOR,
     LIMIT,
@@ -145,17 +146,17 @@ USERS: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/users/block", id="blockUser", handler=handlers.block_user, roles=("operate",),
         summary="Block a user. No saga of the user starts or spends. A repeated request has no effect.",
-        body=bodies.UserBody, answers={202: "User"}, refusals=(409,),
+        body=users.UserBody, answers={202: "User"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/users/unblock", id="unblockUser", handler=handlers.unblock_user, roles=("operate",),
         summary="Unblock a user. A repeated request has no effect.",
-        body=bodies.UserBody, answers={202: "User"}, refusals=(409,),
+        body=users.UserBody, answers={202: "User"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/users/limit", id="limitUser", handler=handlers.limit_user, roles=("operate",),
         summary="Set the daily limit of a user, or restore the limit of all users.",
-        body=bodies.UserLimitBody, answers={202: "User"}, refusals=(409,),
+        body=users.UserLimitBody, answers={202: "User"}, refusals=(409,),
     ),
 )  # fmt: skip
 
@@ -171,6 +172,6 @@ FACTS: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/users/forget", id="forgetUser", handler=handlers.forget_user, roles=("operate",),
         summary="Erase the facts of a user: their texts and their vectors. Repeat the request while `more` is true.",
-        body=bodies.UserFactsBody, answers={202: "FactsErased"},
+        body=users.UserFactsBody, answers={202: "FactsErased"},
     ),
 )  # fmt: skip

@@ -286,6 +286,11 @@ ROUTES: tuple[Route[Any], ...] = (
         body=bodies.StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
     ),
     Route(
+        method="POST", path="/warm", id="warm", handler=handlers.warm, roles=("run",),
+        summary="Call a tool that declares a `cache`, ahead of the steps that need its result. Equal requests share a saga while its result is kept.",
+        body=bodies.WarmBody, answers={201: "Started", 200: "Started"}, refusals=(404, 409, 422),
+    ),
+    Route(
         method="POST", path="/mcp", id="mcp", handler=handlers.mcp, roles=ROLES,
         summary="Answer a message of an MCP client. Each tool needs the role of its own route.",
         takes_text=True, takes={"application/json": "McpBody"}, has_key=True, answers={200: "McpAnswer", 202: "McpAnswer"},

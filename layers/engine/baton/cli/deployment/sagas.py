@@ -177,6 +177,34 @@ def intend(
     _begin(shared, lambda api: api.intend(words, value, key), pairs, watch, every, as_json)
 
 
+@click.command(cls=Start, short_help="Call a tool ahead of the steps that need it.")
+@click.argument("name", metavar="TOOL")
+@input_option
+@set_option
+@_watch_option
+@every_option
+@json_option
+@click.pass_obj
+def warm(
+    shared: Shared,
+    name: str,
+    given: str | None,
+    pairs: tuple[str, ...],
+    watch: bool,
+    every: float | None,
+    as_json: bool,
+) -> None:
+    """Call a TOOL that declares a cache, ahead of the steps that need its result.
+
+    Give its arguments with --set or --input. Steps of your sagas that call it with equal ones take the
+    result, while it is kept.
+    """
+    value = given_input(given, pairs)
+    if not isinstance(value, dict):
+        raise click.BadParameter("arguments are an object", param_hint="--input")
+    _begin(shared, lambda api: api.warm(name, value), pairs, watch, every, as_json)
+
+
 def _begin(
     shared: Shared,
     starts: Callable[[Api], Awaitable[dict[str, Any]]],

@@ -264,6 +264,8 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
     )
     for line in wrap_lines(plain(said), width):
         yield Text(line, style="dim")
+    if hits := cost.get("cache_hits", 0) + cost.get("cache_misses", 0):
+        yield Text(f"{cost['cache_hits']} of {counted(hits, 'call')} answered by kept results", style="dim")
     if cost.get("usd_per_million_steps") is not None:
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
 

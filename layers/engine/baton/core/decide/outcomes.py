@@ -65,7 +65,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     kept; `key`: its idempotency key, likewise; `done_by`: the earlier performer of its effect: another
     `STEP` of the saga, or another `SAGA`.
     `held`: the breaker or money that the step waits for. `acted`: it has failed, and has acted all the same.
-    `unit`: the attempt is not over (UNIT), and its tool has done this unit of its work.
+    `unit`: the attempt is not over (UNIT), and its tool has done this unit of its work. `cache`: see
+    `StepSucceeded`.
     """
 
     slot: str
@@ -99,6 +100,7 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
     acted: bool = False
     unit: ev.UnitRecorded | None = None
+    cache: str = ""
 
 
 def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -289,7 +291,11 @@ def _wait(slot: str, held: Held) -> ev.StepHeld:
 def _enlisted(
     program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
 ) -> ev.StepSucceeded:
-    """Return the event with its place in the list of the saga's effects, if the saga has one."""
+    """Return the event with its place in the list of the saga's effects, if the saga has one, and with what
+    a cache had to do with it.
+    """
+    if outcome.cache:
+        succeeded = replace(succeeded, cache=outcome.cache)
     if not (program.has_reversible or (program.shares and state.lists_effects)):
         return succeeded
     return enlist(state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)

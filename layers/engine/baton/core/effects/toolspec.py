@@ -63,8 +63,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     the words, the audience and the time of that question where no document says them. `undo`: its
     inverse, which undoes the effect of a call; `in_doubt`: CALL or ASK, for a call with an unknown outcome;
     empty: CALL if that does no harm. `breaker`: the circuit breaker of its target
-    (core/failures/breakers.py); empty: none. `calls`: of a workflow function, the tools that its code names,
-    and `agents` its agents.
+    (core/failures/breakers.py); empty: none. `cache_ms`: time for which a result answers equal calls of a
+    user. `calls`: of a workflow function, the tools that its code names, and `agents` its agents.
     """
 
     name: str
@@ -93,6 +93,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     undo: str = ""
     breaker: str = ""
     in_doubt: str = ""
+    cache_ms: int = 0
     calls: tuple[str, ...] | None = None
     agents: tuple[str, ...] = ()
 

@@ -226,7 +226,8 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     models read and wrote for the attempt. `assumed`, likewise: the part of the cost that is an upper bound
     for requests to models without an answer. `prior`, of a step that an undoing comes to: the version of the
     entry that the undoing comes to next. `lasting`: the step has no inverse. `kept`: the arguments that its
-    inverse needs; `key`, likewise: its idempotency key.
+    inverse needs; `key`, likewise: its idempotency key. `cache`: of a tool whose results are kept, HIT if
+    this is a kept one, else MISS.
     """
 
     attempt: int
@@ -246,6 +247,10 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     lasting: bool = False
     kept: Value | None = None
     key: str = ""
+    cache: str = ""
+
+
+HIT, MISS = "hit", "miss"
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):

@@ -310,6 +310,8 @@ class Cost(View):
     steps: Count
     agent_steps: Annotated[Count, "Turns and tool calls of agents, which are part of `steps`."]
     invocations: Count
+    cache_hits: Annotated[Count, "Steps that took a kept result of a tool with a `cache`."]
+    cache_misses: Annotated[Count, "Steps of such a tool that have called it."]
     usd_per_million_steps: Annotated[
         float | None,
         "Estimated AWS cost in US dollars of one million steps of this mix, including steps of agents.",
@@ -347,11 +349,13 @@ def cost_view(
     invocations: int,
     models: Sequence[ModelLine] = (),
     agent_steps: int = 0,
+    cache: tuple[int, int] = (0, 0),
 ) -> Cost:
     """Return the cost of a saga as `GET /sagas/{id}/cost` shows it.
     An estimate: see `Ledger` for what is in it.
 
-    Dollars, to the billionth. `models` is what models were paid, by the prices of that time.
+    Dollars, to the billionth. `models` is what models were paid, by the prices of that time. `cache`: hits
+    and misses.
     """
     charges, all_steps = bill(usage), steps + agent_steps
     total, paid = total_of(charges), sum(line.usd for line in models)
@@ -366,6 +370,8 @@ def cost_view(
         steps=steps,
         agent_steps=agent_steps,
         invocations=invocations,
+        cache_hits=cache[0],
+        cache_misses=cache[1],
         usd_per_million_steps=round(per_million_steps(charges, all_steps), 4) if all_steps else None,
     )
 
@@ -383,11 +389,14 @@ class ModelCosts:
         self._sums: dict[tuple[str, str], list[int]] = {}
         self.agent_steps = 0
         """Turns of agents, and the calls that they have made."""
+        self.cache = {ev.HIT: 0, ev.MISS: 0}
 
     def add(self, entry: ev.Entry) -> None:
         """Add the next entry."""
         for event in entry.events:
             self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
+            if isinstance(event, ev.StepSucceeded) and event.cache:
+                self.cache[event.cache] += 1
             if isinstance(event, ev.Attempted):
                 for usage in event.usage:
                     self._add(event.node, usage, is_request=usage.model != UNANSWERED)

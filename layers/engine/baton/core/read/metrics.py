@@ -45,6 +45,8 @@ METRICS: Mapping[str, tuple[str, Sets, str]] = {
     "Succeeded": (COUNT, _BY_TOOL, "steps that succeeded"),
     "Failed": (COUNT, _BY_TOOL, "steps that failed for good"),
     "Timeouts": (COUNT, _BY_TOOL, "attempts that had no answer within their `timeout`"),
+    "CacheHits": (COUNT, _BY_TOOL, "steps of a tool with a `cache` that took a kept result"),
+    "CacheMisses": (COUNT, _BY_TOOL, "steps of such a tool that have called it"),
     "AttemptsUntilSuccess": (COUNT, _BY_TOOL, "of a step that succeeded, but not at once: how many attempts it took"),
     "WorkTime": (MS, _BY_TOOL, "time of attempts that succeeded"),
     "FailedTime": (MS, _BY_TOOL, "time of attempts that failed"),
@@ -79,7 +81,17 @@ A set of which a figure has not every dimension is left out of it.
 """
 
 _QUIET = frozenset(
-    {"Attempts", "Succeeded", "WorkTime", "SagasCompleted", "InputTokens", "OutputTokens", "ModelTime"}
+    {
+        "Attempts",
+        "Succeeded",
+        "WorkTime",
+        "CacheHits",
+        "CacheMisses",
+        "SagasCompleted",
+        "InputTokens",
+        "OutputTokens",
+        "ModelTime",
+    }
 )
 """Metrics that report no failure: they may wait for their minute, and are lost with their process."""
 
@@ -88,7 +100,13 @@ _ENDS = {
     **dict.fromkeys(("failed", "rolled_back", "rollback_failed"), "SagasFailed"),
 }
 # A rate needs both of its figures: what is missing is no zero to CloudWatch.
-_BESIDE = {"Attempts": "Retries", "SagasCompleted": "SagasFailed", "SagasFailed": "SagasCompleted"}
+_BESIDE = {
+    "CacheHits": "CacheMisses",
+    "CacheMisses": "CacheHits",
+    "Attempts": "Retries",
+    "SagasCompleted": "SagasFailed",
+    "SagasFailed": "SagasCompleted",
+}
 
 Document = dict[str, Any]
 About = tuple[str, str] | tuple[()]
@@ -142,11 +160,7 @@ class Figures:
         tools: dict[str, str] = {}
         for event in events:
             if isinstance(event, ev.StepSucceeded):
-                tally = self._tally(workflow, event.tool, now)
-                _attempt(tally, event, "WorkTime")
-                tally.add("Succeeded")
-                if event.attempt > 1:
-                    tally.note("AttemptsUntilSuccess", event.attempt)
+                _succeeded(self._tally(workflow, event.tool, now), event)
             elif isinstance(event, ev.AttemptFailed):
                 tools[event.slot] = event.tool
                 _failed_attempt(self._tally(workflow, event.tool, now), event)
@@ -233,6 +247,15 @@ def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepF
     tally.ask(event.usage, lasted)
     if event.attempt > 1:
         tally.add("Retries")
+
+
+def _succeeded(tally: Tally, event: ev.StepSucceeded) -> None:
+    _attempt(tally, event, "WorkTime")
+    tally.add("Succeeded")
+    if event.attempt > 1:
+        tally.note("AttemptsUntilSuccess", event.attempt)
+    if event.cache:
+        tally.add("CacheHits" if event.cache == ev.HIT else "CacheMisses")
 
 
 def _failed_attempt(tally: Tally, event: ev.AttemptFailed | ev.StepFailed) -> None:

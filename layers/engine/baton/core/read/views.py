@@ -624,7 +624,7 @@ def tool_view(spec: ToolSpec) -> Tool:
 
 
 _SELDOM = OF_UNDOING | {
-    *("at", "item", "usage", "is_result", "result", "assumed", "digest"),
+    *("at", "item", "usage", "is_result", "result", "assumed", "digest", "cache"),
     *("paused", "answer", "outer", "goes_on", "running", "passed"),
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""

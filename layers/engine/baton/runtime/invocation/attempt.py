@@ -356,7 +356,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     call; `done_by`: see `Outcome`. `is_free`: no limit of money blocks it; `is_paid`: its
     ledger knows of it; `is_settled`: the ledger has been told what it has cost. `acted`: it has failed, and
     the tool reports that it has acted, or has done a part of it. `counts_dead`: its next hold counts for the
-    workers that died with it, too. `journal`: for the units of its work.
+    workers that died with it, too. `journal`: for the units of its work. `cache`: see `Outcome`.
     """
 
     state: State
@@ -382,6 +382,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     acted: bool = False
     counts_dead: bool = True
     journal: LazyJournal | None = None
+    cache: str = ""
 
     @property
     def has_units(self) -> bool:

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
-from baton.core.log.events import WorkflowRecovered
+from baton.core.log.events import HIT, MISS, WorkflowRecovered
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
 from baton.core.read.costs import BillingSettings, Cost, CostPage, ModelCosts, cost_view
@@ -65,6 +65,7 @@ async def saga_cost(
         state.counts.invocations,
         models.lines(),
         models.agent_steps,
+        (models.cache[HIT], models.cache[MISS]),
     )
 
 

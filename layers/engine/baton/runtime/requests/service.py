@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         registering,
         schedules,
         steering,
+        warming,
     )
 else:
     aliases = OnDemand("baton.runtime.requests.aliases")
@@ -71,6 +72,7 @@ else:
     registering = OnDemand("baton.runtime.requests.registering")
     schedules = OnDemand("baton.runtime.requests.schedules")
     steering = OnDemand("baton.runtime.requests.steering")
+    warming = OnDemand("baton.runtime.requests.warming")
 
 MAX_DOCUMENT = 1_048_576
 ENDED_BY_PERSON = "conversation_ended"
@@ -205,6 +207,11 @@ class Service:
         if not is_new:
             view |= saga_summary(await self._request.open(request.ref.id))
         return view, is_new
+
+    async def warm(self, tool: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Call a tool with a cache ahead of the steps that need its result, as `start`."""
+        register = partial(self.register, json_only=True)
+        return await warming.call_ahead(self._request, tool, arguments, register, self.start)
 
     async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
         """Cancel a saga: running steps get `grace_ms`, then are stopped.

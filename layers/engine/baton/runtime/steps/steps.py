@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from baton.runtime.models.model_request import ModelMemory
     from baton.runtime.people import links
     from baton.runtime.starting.catalog import Catalog
+    from baton.runtime.steps import caching
     from baton.runtime.steps.breaking import Breaking
 else:
     schema_changes = OnDemand("baton.core.decide.schema_changes")
@@ -74,6 +75,7 @@ else:
     model_caller = OnDemand("baton.runtime.models.model_caller")
     model_request = OnDemand("baton.runtime.models.model_request")
     links = OnDemand("baton.runtime.people.links")
+    caching = OnDemand("baton.runtime.steps.caching")
 
 _PLAIN = KeyRule()
 GIVEN_KEY = KeyRule(strategy="given", parts=("key",))
@@ -515,6 +517,7 @@ class Steps:
             **kept,
             done_by=one.done_by,
             acted=one.acted,
+            cache=one.cache,
             notices=tuple(await self._settle(one.state, step, one.spent, one.started, is_paid=one.is_paid)),
         )
 
@@ -557,9 +560,8 @@ class Steps:
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:
             return output, None, None, rows
-        limit = self._limits.result_bytes
-        failure = Failure("result_too_large", f"the result is larger than {limit} bytes", node)
-        return None, failure, None, ()
+        text = f"the result is larger than {self._limits.result_bytes} bytes"
+        return None, Failure("result_too_large", text, node), None, ()
 
     async def _perform(self, one: AttemptInput, context: StepContext) -> tuple[Value | None, tuple[Row, ...]]:
         """Call the tool; return the output (None when it is too large), and rows.
@@ -628,7 +630,10 @@ class Steps:
             result = await verified_result(spec, step, lambda: self._in_time(context, asked()))
             one.doubt.is_recorded = True
             return await self._values.value(one.state.origin, result), ()
-        result = await self._in_time(context, carry_out(performer, self._tools, step, context, one.given))
+        call = partial(carry_out, performer, self._tools, step, context, one.given)
+        if spec is not None and spec.cache_ms:
+            call = partial(caching.answered, self._context_of, one, spec, context, call)
+        result = await self._in_time(context, call())
         if isinstance(result, Response):
             one.response = result
         if one.callback and (step.node.tool != MODEL or one.response is not None):
@@ -672,8 +677,7 @@ class Steps:
     def _context(self, one: AttemptInput, started: int) -> StepContext:
         """Return the context for the tool. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
-        tool = tool_called(step)
-        key = one.key = key_for(state, step, spec, tool)
+        key = one.key = key_for(state, step, spec, tool_called(step))
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,
