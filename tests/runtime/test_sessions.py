@@ -166,3 +166,23 @@ async def test_a_request_that_is_made_again_enters_the_session_once() -> None:
     await sessions.talk("Last.", "k3")
     said = [*FIRST, ("user", "And now?"), ("assistant", "Heard: And now?"), ("user", "Last.")]
     assert sessions.told() == said
+
+
+async def test_a_session_that_does_not_fit_is_cut_and_the_prompt_stays() -> None:
+    sessions = Sessions()
+    await first(sessions)
+    real = sessions.model.script
+
+    def script(request: ModelRequest, number: int) -> Any:
+        if len(request.messages) > 5:
+            raise StepFailure("context_exceeded", "too long")
+        return real(request, number)
+
+    sessions.model.script = script
+    saga = await sessions.talk("And now?", "k2")
+    told = sessions.told()
+    assert told[-1] == ("user", "And now?"), "what was said before stands before the prompt"
+    assert ("assistant", "Heard: Thanks.") in told
+    await sessions.world.service().say(saga, "More?", "m2")
+    await asyncio.sleep(30)
+    assert sessions.told()[-1] == ("user", "More?")
