@@ -40,6 +40,8 @@ def test_every_decision_is_listed_on_the_architecture_page() -> None:
     listed = {link for link in architecture.links() if link.startswith("adr/")}
     written = {page.name.removeprefix("docs/") for page in pages() if page.name.startswith("docs/adr/")}
     assert written <= listed
+    numbers = [page.partition("-")[0] for page in written]
+    assert len(numbers) == len(set(numbers)), "each decision has its own number"
 
 
 def test_a_dead_link_would_be_seen() -> None:

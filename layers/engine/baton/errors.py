@@ -224,7 +224,9 @@ class Unreadable(EngineFault):
     @property
     def detail(self) -> str:
         """Sentence for people, with the command that helps."""
-        return f"this saga cannot be read: {self}; `baton doctor SAGA` says what is wrong and what sets it right"
+        return (
+            f"this saga cannot be read: {self}; `baton doctor SAGA` says what is wrong and what sets it right"
+        )
 
 
 class CorruptLog(Unreadable):
