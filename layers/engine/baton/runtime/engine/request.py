@@ -208,7 +208,8 @@ async def go_to(history: History, version: int) -> None:
     if version > state.version:
         raise NotFound(f"`{state.origin.saga}` has no version {version}: its newest one is {state.version}")
     if version:
-        history.state = await history.state_at(version)
+        await history.approach(version)
+        history.state, history.unread = await history.state_at(version), None  # damage is behind it
 
 
 def accepted_answer(opened: Opened, *, changed: bool) -> dict[str, Any]:

@@ -218,6 +218,15 @@ class History:
             self._past[version] = await self._read_to(version)
         return self._past[version]
 
+    async def approach(self, version: int) -> None:
+        """Take in the newest snapshot up to a version, from which `state_at` reads on: a log may be long."""
+        past = History(self._log, self._blobs, self._call, self.ref)
+        past._past = self._past
+        for branch in range(self.state.lineage.branch, -1, -1):
+            await past._from_snapshot(branch, version)
+            if past.snapshot:
+                return
+
     async def entries_to(self, version: int, most: int = PAGE) -> Sequence[Entry]:
         """Return the entry of this version of the saga's history, and those before it, at most so many.
         Raises `CorruptLog` for no such version.

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import msgspec
 
 from baton.core.expressions import iso
-from baton.core.log.events import Gives
+from baton.core.log.codec import PERIOD
+from baton.core.log.events import Gives, Value
 from baton.core.log.slots import Slot
+from baton.core.log.state import State
 from baton.core.read.answers import ITEM, AttemptFailure, Count, LargeValue, Status, Time, Version, View
 from baton.core.read.story import AttemptEnd, Story
 from baton.core.read.views import Saga, of_failure
@@ -16,6 +18,7 @@ from baton.runtime.engine.request import Opened, go_to
 from baton.runtime.requests.queries import MAX_SHOWN, Queries
 
 MOST_DIFFERENCES = 100
+_LEAST_ROOM = 100_000  # bytes of outputs, however large the saga's input and result are
 PARTS = ("workflow", "graph", "input", "status", "result", "error")
 
 
@@ -92,7 +95,9 @@ async def state_at(queries: Queries, saga: str, at: int, after: int, limit: int)
     newest = opened.history.state.version
     await go_to(opened.history, at)
     story = await queries.story(opened, wants=_all)
-    outputs, room, rest = list[NodeOutput](), MAX_SHOWN, None
+    view = await queries.view(opened.head, opened.history)
+    room = max(MAX_SHOWN - len(msgspec.json.encode(view)), _LEAST_ROOM)
+    outputs, rest = list[NodeOutput](), None
     for run in sorted(_last_ends(story).values(), key=_version):
         if run.when.version <= after or not isinstance(run.event, Gives):
             continue
@@ -103,9 +108,7 @@ async def state_at(queries: Queries, saga: str, at: int, after: int, limit: int)
             rest = outputs[-1].version
             break
         outputs.append(found)
-    return SagaState(
-        saga=await queries.view(opened.head, opened.history), newest=newest, outputs=outputs, next=rest
-    )
+    return SagaState(saga=view, newest=newest, outputs=outputs, next=rest)
 
 
 async def compare(queries: Queries, first: str, second: str, at: int, to: int) -> Comparison:
@@ -117,11 +120,12 @@ async def compare(queries: Queries, first: str, second: str, at: int, to: int) -
         opened = await queries.open(saga, version)
         story = await queries.story(opened, wants=_all)
         sides.append((opened, await queries.view(opened.head, opened.history), _last_ends(story)))
-    (_, one, ends), (_, other, others) = sides
+    (opened, one, ends), (with_, other, others) = sides
+    first_state, second_state = opened.history.state, with_.history.state
     found = list[Difference]()
     for what in PARTS:
-        left, right = _part(one, what), _part(other, what)
-        if left != right:
+        left, right = _part(one, first_state, what), _part(other, second_state, what)
+        if _comparable(left) != _comparable(right):
             found.append(Difference(what=what, node=None, iteration=[], item="", first=left, second=right))
     slots = {**ends, **others}
     equal = 0
@@ -192,7 +196,8 @@ def _end(run: AttemptEnd | None) -> NodeEnd | None:
 
 def _same(one: NodeEnd, other: NodeEnd) -> bool:
     """Return true if both are equal but for their versions."""
-    return (one.output, one.large_output, one.error) == (other.output, other.large_output, other.error)
+    larges = _comparable(one.large_output), _comparable(other.large_output)
+    return larges[0] == larges[1] and (one.output, one.error) == (other.output, other.error)
 
 
 def _order(one: AttemptEnd | None, other: AttemptEnd | None) -> tuple[bool, int]:
@@ -202,12 +207,20 @@ def _order(one: AttemptEnd | None, other: AttemptEnd | None) -> tuple[bool, int]
     return True, 0 if other is None else other.when.version
 
 
-def _part(saga: Saga, what: str) -> Any:
+def _part(saga: Saga, state: State, what: str) -> Any:
+    """Return a part of a saga; as its reference if it is not in the log itself: two of each have to fit."""
     if what == "input":
-        return saga.input if saga.large_input is None else saga.large_input
-    if what == "result":
-        return saga.result if saga.large_result is None else saga.large_result
-    return getattr(saga, what)
+        value = state.origin.input
+    elif what == "result":
+        value = state.ended.output if state.ended else Value()
+    else:
+        return getattr(saga, what)
+    return LargeValue(ref=value.ref, size=value.size) if value.ref else value.v
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value for a comparison. The same bytes have another place in the bucket in another period."""
+    return value.ref.partition(PERIOD)[0] if isinstance(value, LargeValue) else value
 
 
 def _compared(saga: Saga) -> ComparedSaga:
