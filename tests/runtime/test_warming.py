@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton import tool
 from baton.core.log.events import SagaEnded, StepSucceeded
@@ -139,3 +140,52 @@ def test_a_cache_is_declared_where_it_can_be_right(more: dict[str, Any], cache: 
             return ""
 
     says(str(caught.value).partition(" (")[0])
+
+
+@pytest.mark.parametrize("name", ["rows", "put"])
+async def test_a_store_that_hangs_leaves_a_step_most_of_its_time(name: str) -> None:
+    house = House()
+    house.world.slow[name] = 5.0
+    short = DOCUMENT.replace("party: 2}}", "party: 2}, timeout: 1s, retry: none}")
+    cache, output, saga = await house.dinner("Vienna", "k1", short)
+    assert (cache, output) == ("miss", ["Vienna 2", "1"])
+
+
+async def test_a_row_that_no_release_reads_is_a_miss() -> None:
+    house = House()
+    await house.dinner("Vienna", "k1")
+    stored = house.world.store.checkpoints.stored  # type: ignore[attr-defined]
+    for place, row in list(stored.items()):
+        stored[place] = replace(row, data=b'["soon"]')
+    assert (await house.dinner("Vienna", "k2"))[:2] == ["miss", ["Vienna 2", "2"]]
+
+
+async def test_a_saga_that_was_forked_calls_again() -> None:
+    house = House()
+    saga = (await house.dinner("Vienna", "k1"))[2]
+    await house.world.service().fork(saga, 1, "the answer was wrong")
+    await house.world.settle()
+    assert house.asked == ["Vienna", "Vienna"]
+    assert (await house.dinner("Vienna", "k2"))[:2] == ["hit", ["Vienna 2", "2"]], "the newer one is kept"
+
+
+async def test_a_call_ahead_that_failed_is_made_again_after_five_minutes() -> None:
+    house = House()
+
+    @tool("slots", registry=house.world.registry, effect="pure", cache="1d")
+    async def slots() -> str:
+        house.asked.append("slots")
+        if len(house.asked) == 1:
+            raise LookupError("down")
+        return "two"
+
+    house.world.tools = house.world.registry.specs()
+    views = list[Any]()
+    for _ in range(3):
+        view, _ = await house.world.service().warm("slots", {})
+        views.append(view["id"])
+        await house.world.settle()
+        await asyncio.sleep(0 if len(views) == 1 else 300)
+    assert (views[0] == views[1], views[1] == views[2]) == (True, False)
+    end = house.world.end(views[2])
+    assert (len(house.asked), isinstance(end, SagaEnded) and end.status) == (2, "completed")

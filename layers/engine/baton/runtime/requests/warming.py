@@ -22,13 +22,15 @@ Register = Callable[[str], Awaitable[object]]
 Start = Callable[[str, Any, str], Awaitable[tuple[dict[str, Any], bool]]]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _LONGEST = 40
+_SHARED_MS = 300_000
+"""Longest time for which equal requests share a saga: one that failed, or of code before a deploy, helps none."""
 
 
 async def call_ahead(
     request: Request, tool: str, arguments: Mapping[str, Any], register: Register, start: Start
 ) -> tuple[dict[str, Any], bool]:
     """Start the saga, and return its view and true if it is new: equal requests of a user share one for as
-    long as a result is kept.
+    long as a result is kept, and for at most five minutes.
 
     Raises `NotFound`, `NotAllowedNow` for a tool whose results are not kept, `InvalidInput` for arguments
     that it does not take.
@@ -48,7 +50,7 @@ async def call_ahead(
     scope, tenant = request.parts, request.caller.tenant
     if await scope.catalog.newest(tenant, name) is None:
         await register(_document(name, tool, arguments))
-    window = request.engine.clock.now() // spec.cache_ms
+    window = request.engine.clock.now() // min(spec.cache_ms, _SHARED_MS)
     of = hashlib.sha256(_encode([tool, arguments])).hexdigest()[:32]
     return await start(name, dict(arguments), f"warm/{of}/{window}")
 

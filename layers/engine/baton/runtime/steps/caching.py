@@ -23,7 +23,10 @@ from baton.runtime.invocation.context import InvocationContext
 
 MOST_BYTES: Final = 100_000
 """Of a result that is kept, as JSON."""
-_WAIT_S: Final = 1.0  # for the store, before the tool and after it
+_WAIT_S: Final = (
+    1.0  # for the store, before the tool and after it, and at most a quarter of what is left of the attempt
+)
+_SHARE: Final = 4
 logger = logging.getLogger("baton.worker")
 
 
@@ -48,19 +51,19 @@ async def answered(
 ) -> Any:
     """Return the kept result of an attempt, or that of a call, which is kept. `one.cache` gets HIT or MISS.
 
-    An attempt that a person may have to approve, or that does not call the tool alone, is always made.
-    Raises as `call`.
+    An attempt that a person may have to approve, or that does not call the tool alone, is always made; and
+    that of a saga that was forked, because a person wants to know again. Raises as `call`.
     """
     if one.may_ask or one.callback or one.step.way or one.step.hooks:
         return await call()
     place = context.tenant, _thread(context.user), _key(spec, one.step.arguments)
-    kept = await _read(at, place)
+    kept = None if one.state.lineage.branch else await _read(at, place, context)
     if kept is not None and kept.until > at.clock.now():
         one.cache = HIT
         return kept.result
     result = await call()
     one.cache = MISS
-    await _keep(at, place, _Kept(at.clock.now() + spec.cache_ms, result))
+    await _keep(at, place, context, _Kept(at.clock.now() + spec.cache_ms, result))
     return result
 
 
@@ -73,25 +76,32 @@ def _key(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     return hashlib.sha256(_encode_sorted(of)).hexdigest()[:32]
 
 
-async def _read(at: InvocationContext, place: tuple[str, str, str]) -> _Kept | None:
+def _wait(at: InvocationContext, context: StepContext) -> asyncio.Timeout:
+    left = max(context.deadline_ms - at.clock.now(), 0) / 1_000
+    return asyncio.timeout(min(_WAIT_S, left / _SHARE))
+
+
+async def _read(at: InvocationContext, place: tuple[str, str, str], context: StepContext) -> _Kept | None:
     tenant, thread, key = place
     try:
-        async with asyncio.timeout(_WAIT_S):
+        async with _wait(at, context):
             rows = await at.call(at.store.checkpoints.rows, tenant, thread, key, key, 1)
-    except (EngineFault, TimeoutError) as fault:
+        return _decode(rows[0].data) if rows else None
+    except (EngineFault, TimeoutError, msgspec.DecodeError) as fault:
         logger.info("the cache was not read", extra={"fault": repr(fault)})
         return None
-    return _decode(rows[0].data) if rows else None
 
 
-async def _keep(at: InvocationContext, place: tuple[str, str, str], kept: _Kept) -> None:
+async def _keep(
+    at: InvocationContext, place: tuple[str, str, str], context: StepContext, kept: _Kept
+) -> None:
     tenant, thread, key = place
     data = _encode(kept)
     if len(data) > MOST_BYTES:
         return
     row = CheckpointRow(key=key, data=data, expires=kept.until)
     try:
-        async with asyncio.timeout(_WAIT_S):
+        async with _wait(at, context):
             await at.call(at.store.checkpoints.put, tenant, thread, row)
     except (EngineFault, TimeoutError) as fault:
         logger.info("a result was not kept", extra={"fault": repr(fault)})
