@@ -209,6 +209,16 @@ def test_a_deleted_fact_leaves_no_vector(index: VectorIndex) -> None:
     assert index.vectors == {}
 
 
+def test_a_search_takes_the_vectors_of_expired_facts_out_of_the_index(index: VectorIndex) -> None:
+    facts = indexed(index)
+    for number in range(16):
+        facts.put("acme", "ada", fact(f"{number:x}", expires=NOW), EAST)
+    facts.put("acme", "bob", fact("a", expires=NOW), EAST)
+    facts.put("acme", "ada", Fact(id="a1" * 16, text="alive", saga="s1", at=NOW, model="m"), NORTH)
+    assert [texts(near(facts)) for _ in range(2)] == [[], ["alive"]]
+    assert len(index.vectors) == 2  # a search of one user takes nothing of another's
+
+
 def test_an_index_that_does_not_exist_or_has_another_length_says_so(index: VectorIndex) -> None:
     with pytest.raises(ClientError, match="could not be found"):
         near(IndexedFacts(MemoryCheckpoints(), _client(index.url), INDEX + "s"))

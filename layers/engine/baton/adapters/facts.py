@@ -174,13 +174,18 @@ class IndexedFacts(StoredFacts):
                 filter={"$and": [{"owner": {"$eq": owner}}, {"model": {"$eq": model}}]},
                 returnDistance=True,
             )
-        found = dict[str, tuple[Fact, float]]()
+        found, over = dict[str, tuple[Fact, float]](), list[str]()
         for one in answer["vectors"]:
             if len(found) == most:
                 break
-            fact = self._read(tenant, user, one["key"].removeprefix(f"{owner}/"))
-            if fact is not None and (not fact.expires or fact.expires > now):
+            key = one["key"].removeprefix(f"{owner}/")
+            fact = self._read(tenant, user, key)
+            if fact is None or 0 < fact.expires <= now:
+                over.append(key)
+            else:
                 found.setdefault(fact.text, (fact, 1.0 - one["distance"]))
+        if over:  # nothing else takes the vectors of expired facts out of the index, and they hide others
+            self._delete_vectors(owner, over)
         return NearestFacts(found=[*found.values()], other_models=None)
 
     def delete(self, tenant: str, user: str, ids: Sequence[str], now: int) -> int:
