@@ -11,7 +11,7 @@ import pytest
 from baton.console.site import PAGES
 from baton.core.log.events import AttemptFailed, Failure, SagaEnded, StepSucceeded, UnitRecorded, Value
 from baton.ports import SagaRef
-from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
+from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser, Seen
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -407,3 +407,26 @@ def test_the_pages_of_a_damaged_saga_show_what_can_be_read_and_name_the_rest(
     deployment.dynamodb.put_item(TableName=deployment.table, Item={**place, "d": {"B": b"\x00"}})
     for page in (SAGA, f"{SAGA}/log"):
         assert "Versions 2 to 2" in browser.get(page).text
+
+
+def _links(seen: Seen) -> set[str]:
+    return {str(one.get("href") or one.get("action") or "") for _, one in seen.elements()}
+
+
+def test_an_earlier_version_is_shown_as_it_was_and_offers_nothing(http: Http, browser: Browser) -> None:
+    asking(http.engine)
+    open_links = _links(browser.get(SAGA))
+    append(http.engine, SagaEnded(status="cancelled", failure=Failure("cancelled", "Ada said so.")))
+    now, then, first = (browser.get(f"{SAGA}{at}") for at in ("", "?at=2", "?at=1"))
+    assert ("cancelled" in now.text, "What now?" in now.text.partition("Events")[0]) == (True, False)
+    assert ("It asks a person What now?" in then.text, "Ada said so." in then.text) == (True, False)
+    assert "This page shows version 2 of 3" in then.text
+    assert ("service is down" in then.text, "service is down" in first.text) == (True, False)
+    links, offers = _links(then), (f"{SAGA}/cancel", f"{SAGA}/questions/0.say.3")
+    assert [one in of for of in (open_links, links) for one in offers] == [True, True, False, False]
+    assert {"?at=1", "?at=3", SAGA} <= links
+    assert {one for one in links if one.endswith("node=say#node")} == {f"{SAGA}?at=2&node=say#node"}
+    sliders = [one for name, one in then.elements() if name == "input" and one.get("type") == "range"]
+    assert [(one["min"], one["max"], one["value"]) for one in sliders] == [("1", "3", "2")]
+    assert ("etag" in now.headers, "etag" in then.headers) == (True, False)
+    assert [browser.get(f"{SAGA}?at={at}").status for at in ("4", "x")] == [404, 400]

@@ -168,14 +168,14 @@ async def test_a_saga_is_compared_with_itself_before() -> None:
 
 
 async def test_equal_values_in_other_periods_of_the_bucket_are_equal() -> None:
-    world, sagas = await telling(["x" * 20_000] * 2)
-    found = await travel.compare(queries(world), *sagas, 0, 0)
+    world, (one, other) = await telling(["x" * 20_000] * 2)
+    found = await travel.compare(queries(world), one, other, 0, 0)
     assert (found.differences, found.equal) == ([], 1)
 
 
 async def test_large_parts_are_compared_by_reference_so_that_an_answer_has_room_for_them() -> None:
-    world, sagas = await telling(["a" * 1_500_000, "b" * 1_500_000])
-    found = await travel.compare(queries(world), *sagas, 0, 0)
+    world, (one, other) = await telling(["a" * 1_500_000, "b" * 1_500_000])
+    found = await travel.compare(queries(world), one, other, 0, 0)
     sizes = [(one.what, one.first.size) for one in found.differences[:2]]
     assert sizes == [("input", 1_500_011), ("result", 1_500_002)]
     assert len(msgspec.json.encode(found)) < 10_000

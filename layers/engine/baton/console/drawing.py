@@ -429,7 +429,7 @@ def _node(
     x, y = place
     word = label(known.word) if known else "not reached"
     rounds = (f", {known.rounds} rounds" if known.rounds > 1 else "") + known.folded if known else ""
-    to = f"{there}?node={part(name)}#node"
+    to = f"{there}{'&' if '?' in there else '?'}node={part(name)}#node"
     said = f"{label(kind)}, {word}{rounds}"
     if not there:
         to, said = f"{page}#node-{part(name)}", label(kind)

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -167,32 +167,43 @@ _MOST_SAID, _MOST_DATA, _AROUND = (
 
 
 async def saga_page(visit: Visit) -> Answer:
-    """Return the page of a saga: its state, graph, one of its nodes, its time and its newest events."""
-    path = {"saga": visit.path["saga"]}
+    """Return the page of a saga: its state, graph, one of its nodes, its time and its newest events; with
+    `at`, as it was at that version, without the actions of today.
+    """
+    path, at = {"saga": visit.path["saga"]}, visit.query.get("at", "")
     view = await visit.call("showSaga", path)
+    newest = view["version"]
+    past = {"at": at} if at not in ("", "0", str(newest)) else {}
+    if past:
+        view = await visit.call("showSaga", path, past)
     # The chart of a saga that goes on grows.
     grown = 0 if view["status"] in ENDED else visit.now // SLOWEST_POLL_MS
-    if (tag := tag_of(view["version"], view["updated_at"], visit.query, grown)) == visit.seen:
+    tag = "" if past else tag_of(view["version"], view["updated_at"], visit.query, grown)
+    if tag and tag == visit.seen:
         return Unchanged()
+    is_costed = view["version"] <= _SHORT and not past  # it is added up from the whole log
     way, workflow, costs, page = await asyncio.gather(
-        _maybe(visit, "showWay", path, {"limit": _STEPS}),
+        _maybe(visit, "showWay", path, {"limit": _STEPS, **past}),
         workflow_of(visit, view),
-        # It is added up from the whole log.
-        _maybe(visit, "showCost", path) if view["version"] <= _SHORT else _nothing(),
+        _maybe(visit, "showCost", path) if is_costed else _nothing(),
         visit.call("listEvents", path, {"limit": _CHARTED}),
     )
+    if past:
+        page = _up_to(page, view["version"])
     chosen = visit.query.get("node", "") or _first_node(view, way)
     panel = None
     if chosen:
         # An address with a node that is none is wrong; the log of a saga may be too long for any.
-        asked = visit.call("explainNode", path | {"node": chosen})
+        asked = visit.call("explainNode", path | {"node": chosen}, past)
         panel = await asked if visit.query.get("node") else await _otherwise_none(asked)
     drawn, known = list[tuple[str, Any]](), became(view, way)
     if workflow and len(workflow["nodes"]) <= BESIDE:
         there, node = f"/console/sagas/{part(view['id'])}", panel["node"] if panel else ""
+        there += f"?at={view['version']}" if past else ""
         drawn = drawings(workflow, known, there, chosen=node, is_beside=True)
-    newest = page if page["next"] is None else await _newest(visit, view)
-    rows = list(event_rows(newest["entries"]))
+    last = page if page["next"] is None else await _newest(visit, view)
+    rows = list(event_rows((_up_to(last, view["version"]) if past else last)["entries"]))
+    then = replace(visit, now=milliseconds(view["updated_at"]) or visit.now) if past else visit
     wanted = _wanted(visit)
     data = {
         "saga": view,
@@ -202,18 +213,26 @@ async def saga_page(visit: Visit) -> Answer:
         "way": way,
         "drawings": drawn,
         "panel": _panel(visit, panel, known, rows) if panel else None,
-        "time": time_data(visit, view, page),
+        "time": time_data(then, view, page),
+        "newest": newest,
+        "at": view["version"] if past else 0,
         "kinds": _kinds((one.event for one in rows), wanted),
         "wanted": wanted,
         "events": [one for one in rows if _is_wanted(one.event, wanted)][-_NEWEST:],
         "is_over": view["status"] in ENDED,
         "named": str(view["workflow"]).partition("@")[0],
         "graph_of": starter_of(view["workflow"]) if graph_name(view["workflow"]) else "",
-        "actions": possible(view, visit.call.roles),
+        "actions": () if past else possible(view, visit.call.roles),
         "done": action_done(visit),
-        "commands": _commands(visit, view, panel),
+        "commands": _commands(visit, view, panel, past),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
+
+
+def _up_to(page: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """Return the part of a page of the log up to a version."""
+    entries = [one for one in page["entries"] if one["version"] <= version]
+    return {"entries": entries, "next": page["next"] if len(entries) == len(page["entries"]) else None}
 
 
 def _first_node(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> str:
@@ -271,13 +290,18 @@ async def _newest(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any]:
     while True:
         page = await visit.call("listEvents", {"saga": view["id"]}, {"after": after, "limit": str(_SHORT)})
         entries = [*entries, *page["entries"]][-_SHORT:]
-        if page["next"] is None:
-            return {"entries": entries}
+        if page["next"] is None or page["next"] >= view["version"]:
+            return {"entries": entries, "next": None}
         after = str(page["next"])
 
 
-def _commands(visit: Visit, view: Mapping[str, Any], panel: Mapping[str, Any] | None) -> str:
+def _commands(
+    visit: Visit, view: Mapping[str, Any], panel: Mapping[str, Any] | None, past: Mapping[str, str]
+) -> str:
     saga, at = view["id"], f"/sagas/{part(view['id'])}"
+    if past:
+        version = str(view["version"])
+        return commands(visit.api, f"{at}/state?at={version}", ["state", saga, "--at", version])
     found = [commands(visit.api, at, ["show", saga])]
     if panel is not None:
         found.append(
