@@ -201,7 +201,7 @@ async def test_a_saga_of_another_tenant_is_not_there() -> None:
         with pytest.raises(NotFound):
             await travel.state_at(other, mine, at, 0, 10)
     for pair in ((theirs, mine), (mine, theirs)):
-        with pytest.raises(NotFound, match="there is no saga"):
+        with pytest.raises(NotFound):
             await travel.compare(other, *pair, 0, 0)
 
 

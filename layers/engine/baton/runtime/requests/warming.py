@@ -23,7 +23,7 @@ Start = Callable[[str, Any, str], Awaitable[tuple[dict[str, Any], bool]]]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _LONGEST = 40
 _SHARED_MS = 300_000
-"""Longest time for which equal requests share a saga: one that failed, or of code before a deploy, helps none."""
+"""Longest time for which equal requests share a saga: it may have failed, or be of an earlier deploy."""
 
 
 async def call_ahead(
