@@ -11,6 +11,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from baton.errors import StoreUnavailable, TooManyRequests
+from baton.runtime.requests.queries import Queries
 from baton.web import mcp as served
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -172,6 +174,37 @@ def test_arguments_that_a_tool_does_not_take_are_refused(tool: str, arguments: A
     assert rpc(http, "tools/call", {"name": 1})["error"]["code"] == -32602
     assert rpc(http, "tools/list", {"cursor": 1})["error"]["code"] == -32602
     assert rpc(http, "tools/list", {"cursor": "!"})["error"]["code"] == -32602
+
+
+def test_a_page_of_a_browser_is_no_client(http: Http) -> None:
+    """The address of a page may have been made to stand for this machine (DNS rebinding)."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    for origin in ("https://evil.example", "http://localhost:3000", "null"):
+        http.post("/mcp", ping, headers={"origin": origin}).problem(403, "forbidden")
+
+
+def test_a_key_is_one_as_the_api_takes_it(http: Http) -> None:
+    http.register(GREET)
+    given: dict[str, Any] = {"workflow": "greet", "input": {"name": "A"}}
+    assert call(http, "start_saga", idempotency_key="k" * 256, **given)["isError"] is True
+    one, two = (call(http, "start_saga", idempotency_key=key, **given) for key in ("k", " k "))
+    assert one["structuredContent"]["id"] == two["structuredContent"]["id"]
+
+
+@pytest.mark.parametrize("error", [TooManyRequests("slowly", 1), StoreUnavailable("no answer")])
+def test_a_saga_that_was_started_is_returned_though_it_cannot_be_read(
+    error: Exception, http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is told of a failure starts a second one."""
+    http.register(GREET)
+
+    async def show(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Queries, "show", show)
+    begun = [call(http, "greet", name="Ada"), call(http, "start_saga", workflow="greet", input={"name": "A"})]
+    assert [one["isError"] for one in begun] == [False, False]
+    assert all(one["structuredContent"]["id"] for one in begun)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
