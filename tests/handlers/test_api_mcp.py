@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from baton.errors import StoreUnavailable, TooManyRequests
-from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.queries import MAX_SHOWN, Queries
 from baton.web import mcp as served
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -205,6 +206,22 @@ def test_a_saga_that_was_started_is_returned_though_it_cannot_be_read(
     begun = [call(http, "greet", name="Ada"), call(http, "start_saga", workflow="greet", input={"name": "A"})]
     assert [one["isError"] for one in begun] == [False, False]
     assert all(one["structuredContent"]["id"] for one in begun)
+
+
+def test_the_largest_result_fits_into_an_answer_of_lambda(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def show(*_: Any, **__: Any) -> Any:
+        return {"id": ADA.id, "workflow": "w", "status": "completed", "result": ["a"] * (MAX_SHOWN // 4)}
+
+    monkeypatch.setattr(Queries, "show", show)
+    asked = {"name": "watch_saga", "arguments": {"saga": ADA.id}}
+    event = http.event("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+    given = http.module.handler(event, _Context())
+    assert len(json.dumps(given)) < 6_291_556
+    result = json.loads(given["body"])["result"]
+    assert len(result["structuredContent"]["result"]) == MAX_SHOWN // 4
+    assert "structuredContent" in result["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

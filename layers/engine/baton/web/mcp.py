@@ -31,6 +31,7 @@ _VERSION_HEADER: Final = "mcp-protocol-version"
 _NO_METHOD, _INVALID_PARAMS = -32601, -32602
 MOST_WAIT_S: Final = 20
 _WAIT_S: Final = 5
+_MOST_TEXT: Final = 100_000
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 _RUNNING: Final = frozenset({"pending", "running", "compensating"})
 _WATCHED: Final = _RUNNING | {"waiting"}
@@ -260,7 +261,10 @@ async def _called(ask: Ask[None], params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(answer: Any) -> list[dict[str, str]]:
-    return [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
+    text = json.dumps(answer, ensure_ascii=False)
+    if len(text) > _MOST_TEXT:  # twice it may have no room in an answer of Lambda
+        text = f"The answer is in `structuredContent`: it has {len(text):,} characters."
+    return [{"type": "text", "text": text}]
 
 
 def _refusal(error: UserError) -> dict[str, Any]:
