@@ -162,3 +162,21 @@ async def test_of_several_agents_the_one_that_is_named_gets_it(says: Says) -> No
     await asyncio.sleep(10)
     page = await world.queries().messages(saga, 0, 100)
     assert [one["node"] for one in page["messages"] if one["text"] == "You."] == [None, "two"]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_a_message_that_no_turn_has_taken_is_unheard_after_the_end(limit: int) -> None:
+    ending = asks_for(("end_conversation", {"output": "Bye."}))
+    world, _, saga = await talking(says("Hello."), says("One."), ending, takes_s=5)
+    for text in ("one", "two", "three", "late"):
+        await world.service().say(saga, text, text)
+        await asyncio.sleep(2)
+    await world.settle()
+    found, after = list[dict[str, object]](), 0
+    while after is not None:
+        page = await world.queries().messages(saga, after, limit)
+        found += page["messages"]
+        after = page["next"]
+    assert [one["id"] for one in found if one["role"] == "user"] == ["one", "two", "three", "late"]
+    assert [one["id"] for one in found if not one["heard"]] == ["late"]
+    assert (found[-1]["text"], found[-1]["ends"]) == ("Bye.", True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ import msgspec
 
 from baton.core.expressions import iso, with_hint
 from baton.core.graph.graph import Graph
-from baton.core.log.events import Entry, SignalReceived, StepSucceeded, Value
+from baton.core.log.events import Entry, SignalReceived, StepSucceeded, TurnBegan, Value
 from baton.core.log.scopes import ENDS, is_turn
 from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
@@ -80,9 +80,10 @@ async def messages_of(
 ) -> MessagePage:
     """Return about `limit` messages behind a version, all of each entry. Raises `TooLarge`."""
     state, call = opened.history.state, scope.call
-    names, own = set(message_signals(opened.program.graph).values()), state.lineage
-    parts = (*own.closed, Segment(own.branch, own.first, state.version))
-    found, following = list[Message](), None
+    signals, own = message_signals(opened.program.graph), state.lineage
+    names, parts = {*signals.values()}, (*own.closed, Segment(own.branch, own.first, state.version))
+    found, following, is_cut = list[Message](), None, False
+    untaken = dict[tuple[str, str], Message]()
     time = ReadingTime(engine.clock, call.deadline)
 
     async with aclosing(
@@ -94,9 +95,12 @@ async def messages_of(
                     one.branch == entry.branch and one.first <= entry.version <= one.last for one in parts
                 ):
                     continue
-                if len(found) >= limit:
-                    return MessagePage(messages=found, next=following, version=state.version)
-                for message, value in _said(entry, names, state):
+                _take(entry, signals, untaken)
+                if is_cut := len(found) >= limit:
+                    if not untaken:
+                        return MessagePage(messages=found, next=following, version=state.version)
+                    continue  # the turns that take the last ones follow
+                for message, value in _said(entry, names, state, untaken):
                     said = await _content(engine, scope, state.origin.tenant, value)
                     if message.role == "assistant":
                         message.text, message.ends = _answer(said)
@@ -106,14 +110,29 @@ async def messages_of(
                         found.append(message)
                 following = entry.version
             time.check("searched for messages", state.version, page[-1].version)
-    return MessagePage(messages=found, next=None, version=state.version)
+    return MessagePage(messages=found, next=following if is_cut else None, version=state.version)
 
 
-def _said(entry: Entry, names: set[str], state: State) -> Iterator[tuple[Message, Value]]:
-    """Yield the messages of an entry without their texts, each with its value."""
+def _take(entry: Entry, signals: Mapping[str, str], untaken: dict[tuple[str, str], Message]) -> None:
+    """Mark the messages that the turns of an entry have taken."""
+    for event in entry.events:
+        if isinstance(event, TurnBegan):
+            for key in event.heard:
+                if message := untaken.pop((signals.get(event.node, ""), key), None):
+                    message.heard = True
+
+
+def _said(
+    entry: Entry, names: set[str], state: State, untaken: dict[tuple[str, str], Message]
+) -> Iterator[tuple[Message, Value]]:
+    """Yield the messages of an entry without their texts, each with its value.
+
+    Those that do not wait any more are added to `untaken`: the end of a saga drops the ones that wait.
+    """
     waits = {(one.name, one.key) for one in state.signals}
     for event in entry.events:
         if isinstance(event, SignalReceived) and event.name in names:
+            at = event.name, event.key
             message = Message(
                 id=event.key,
                 version=entry.version,
@@ -122,9 +141,11 @@ def _said(entry: Entry, names: set[str], state: State) -> Iterator[tuple[Message
                 node=None,
                 by=event.by,
                 text="",
-                heard=not event.lost and (event.name, event.key) not in waits,
+                heard=event.failure is not None and not event.lost and at not in waits,
                 ends=event.failure is not None,
             )
+            if not (message.ends or event.lost or at in waits):
+                untaken[at] = message
             yield message, event.payload
         elif isinstance(event, StepSucceeded) and is_turn(event.item):
             message = Message(
