@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from baton import StepFailure
+from baton.errors import NotFound
 from baton.ports.models import ModelRequest
 from tests.kit.corpus import patiently
 from tests.kit.scripted import Scripted, asks_for, says
-from tests.kit.world import World
+from tests.kit.world import TENANT, World
 from tests.runtime.test_agents import Desk
 
 TALK = """
@@ -49,10 +52,12 @@ class Sessions:
         Desk(self.world)
         self.world.models = self.model = Scripted(answers)
 
-    async def talk(self, text: str, key: str, user: str = "ann", thread: str = "t") -> str:
+    async def talk(
+        self, text: str, key: str, user: str = "ann", thread: str | None = "t", tenant: str = TENANT
+    ) -> str:
         """A saga that has answered once."""
-        await patiently(self.world, lambda service: service.register(TALK, json_only=False))
-        service = self.world.service(user=user)
+        service = self.world.service(user=user, tenant=tenant)
+        await service.register(TALK, json_only=False)
         view, _ = await service.start("talk", {"text": text, "thread": thread}, key)
         await asyncio.sleep(10)
         return str(view["id"])
@@ -121,13 +126,43 @@ async def test_of_a_saga_that_is_gone_nothing_is_left() -> None:
     assert sessions.told() == [("user", "And now?")]
 
 
-async def test_the_session_of_another_user_tenant_or_name_is_another() -> None:
+@pytest.mark.parametrize("other", [{"user": "bob"}, {"thread": "other"}, {"tenant": "globex"}])
+async def test_the_session_of_another_user_tenant_or_name_is_another(other: dict[str, str]) -> None:
     sessions = Sessions()
-    await first(sessions)
-    await sessions.talk("And now?", "k2", user="bob")
+    saga = await first(sessions)
+    theirs = await sessions.talk("And now?", "k2", **other)
     assert sessions.told() == [("user", "And now?")]
-    await sessions.talk("And now?", "k3", thread="other")
-    assert sessions.told() == [("user", "And now?")]
+    await sessions.talk("Last.", "k3")
+    assert sessions.told() == [*FIRST, ("user", "Last.")]
+    if tenant := other.get("tenant"):
+        world = sessions.world
+        for asked, there in ((TENANT, theirs), (tenant, saga)):
+            with pytest.raises(NotFound):
+                await world.queries(tenant=asked).messages(there, 0, 10)
+            with pytest.raises(NotFound):
+                await world.queries(tenant=asked).live(there, 0)
+            with pytest.raises(NotFound):
+                await world.service(tenant=asked).say(there, "Mine.", "k4")
+
+
+@pytest.mark.parametrize("thread", [None, ""])
+async def test_without_a_name_there_is_no_session(thread: str | None) -> None:
+    sessions = Sessions()
+    await sessions.talk("One.", "k1", thread=thread)
+    await sessions.talk("Two.", "k2", thread=thread)
+    assert sessions.told() == [("user", "Two.")]
+
+
+@pytest.mark.parametrize("other", [{"user": "bob"}, {"tenant": "globex"}])
+async def test_a_place_that_is_not_the_users_tells_nothing(other: dict[str, str]) -> None:
+    sessions = Sessions()
+    await sessions.talk("One.", "k1")
+    entities: Any = sessions.world.store.entities
+    (session,) = entities.stored
+    secret = await sessions.talk("Secret.", "k2", **other)
+    entities.put(*session, [[secret, "talk"]], key="wrong")
+    await sessions.talk("Two.", "k3")
+    assert sessions.told() == [("user", "Two.")]
 
 
 async def test_two_sagas_at_once_both_stay_in_the_session() -> None:
