@@ -142,7 +142,7 @@ class AgentKind(TaskKind):
                 return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))
             if not parts.idle_ms and _heard(work, context)[0]:  # its user has said something else meanwhile
                 return _next_turn(at, work, answer, used, context)
-        return _closed(at, work, answer, used, "it has no turn or no tokens left")
+        return _closed(at, work, answer, used, "it has no turn or no tokens left", context)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         parts = _parts(node)
@@ -199,19 +199,22 @@ def _after_message(
     if heard:
         return _next_turn(at, work, answer, work.used, context)
     if ends:
-        return _closed(at, work, answer, work.used, "a person has ended it", by=ends)
+        return _closed(at, work, answer, work.used, "a person has ended it", context)
     if context.now < work.until:
         return None
-    return _closed(at, work, answer, work.used, "no message has come in time")
+    return _closed(at, work, answer, work.used, "no message has come in time", context)
 
 
 def _closed(
-    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, why: str, by: str = ""
+    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, why: str, context: NodeContext
 ) -> Done | Failed:
-    """Return the end of the agent with its last answer.
+    """Return the end of the agent with its last answer. That of a conversation takes the signal that ends it,
+    for whatever reason it ends, so that no later one is ended by it.
     A conversation whose output has a schema fails if the agent has not given it; `why`: the end of it.
     """
-    if _parts(at.node).idle_ms and at.node.output_schema is not None and ENDS not in answer:
+    is_talk = _parts(at.node).idle_ms
+    by = _heard(work, context)[1] if is_talk else ""
+    if is_talk and at.node.output_schema is not None and ENDS not in answer:
         text = f"the conversation is over, and the agent has not given its output: {why}"
         return Failed(ev.failed_with(EXHAUSTED, text, at.node.name), by=by)
     output = ev.Value(v=answer["data"])

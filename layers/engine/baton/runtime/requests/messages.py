@@ -10,7 +10,7 @@ import msgspec
 
 from baton.core.expressions import iso, with_hint
 from baton.core.graph.graph import Graph
-from baton.core.log.events import Entry, SignalReceived, StepSucceeded, TurnBegan, Value
+from baton.core.log.events import Entry, Forked, SignalReceived, StepSucceeded, TurnBegan, Value
 from baton.core.log.scopes import ENDS, is_turn
 from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
@@ -26,6 +26,7 @@ from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import ReadingTime, readable, records_of
 
 AT_ONCE = 200
+NAMED = 5
 
 
 class Message(View):
@@ -66,7 +67,10 @@ def message_signal(opened: Opened, to: str = "") -> str:
         return names.pop()
     if not known:
         text = f"no agent of workflow `{state.origin.workflow}` hears messages"
-        raise NotFound(with_hint(text, "write `conversation: true` or `signal` at one"))
+        hint = "write `conversation: true` or `signal` at one"
+        if sagas := sorted(child.saga for child in state.children.values())[:NAMED]:
+            hint = f"agents of a function, of a map and of a delegate hear them in their own sagas: {', '.join(sagas)}"
+        raise NotFound(with_hint(text, hint))
     text = f"no agent `{to}` hears messages" if to else "several agents hear messages, each by its own signal"
     raise NotFound(with_hint(text, f"write one of them as `to`: {', '.join(known)}"))
 
@@ -237,20 +241,24 @@ async def live_texts(
 async def _ended_since(
     engine: Engine, scope: InvocationScope, head: Head, after: int
 ) -> tuple[list[LiveText], int]:
-    """Return the answers of models behind a version, and the version as far as one page of the log goes."""
-    done, version = list[LiveText](), after
+    """Return the answers of models behind a version, and the version as far as one page of the log goes.
+    Those that a fork on the page has cut off are left out.
+    """
+    done, version = list[tuple[int, LiveText]](), after
     records = records_of(engine.log, scope.call, head.ref, head.branch + 1, after, AT_ONCE)
     async with aclosing(records) as pages:
         async for page in pages:
             for entry in readable(page):
                 version = entry.version
                 for event in entry.events:
-                    if isinstance(event, StepSucceeded) and event.tool == MODEL:
+                    if isinstance(event, Forked) and not event.undo:
+                        done = [one for one in done if one[0] <= event.cut]
+                    elif isinstance(event, StepSucceeded) and event.tool == MODEL:
                         text, _ = _answer(await _content(engine, scope, head.ref.tenant, event.output))
                         view = _view(WrittenText(event.slot, event.started_at, text), event.ended_at)
-                        done += [msgspec.structs.replace(view, done=True)] if text else []
+                        done += [(version, msgspec.structs.replace(view, done=True))] if text else []
             break
-    return done, version
+    return [one for _, one in done], version
 
 
 async def _content(engine: Engine, scope: InvocationScope, tenant: str, value: Value) -> Any:
