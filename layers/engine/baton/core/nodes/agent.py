@@ -196,8 +196,10 @@ def _after_message(
 ) -> Next | None:
     """Resume a conversation that waits: with a turn for the messages that came in time, or with its end."""
     heard, ends = _heard(work, context)
-    if heard:
+    if heard and _has_turn(_parts(at.node), work, work.used, context):
         return _next_turn(at, work, answer, work.used, context)
+    if heard:  # another agent of the saga has had the last turn that its caller left
+        return _closed(at, work, answer, work.used, "it has no turn left", context)
     if ends:
         return _closed(at, work, answer, work.used, "a person has ended it", context)
     if context.now < work.until:
