@@ -265,7 +265,7 @@ async def attended(
     patiently: Callable[..., Any],
     says: Callable[[Mapping[str, Any]], str] = lambda ask: first_of(ask, "approve"),
 ) -> str:
-    """A person looks when the log has grown, answers every question twice, and resumes the saga when it is parked."""
+    """A person looks when the log has grown, answers every question twice, and resumes what is parked, also children."""
     known = 0
     while world.end(saga) is None and world.troubles is None and quiet_s(world, saga) < STANDS_STILL_S:
         before, known = known, len(world.entries(saga))
@@ -275,6 +275,10 @@ async def attended(
             said = partial(approve, saga=saga, answer=Answer(ask=ask["id"], action=action))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
+        for head in world.log.heads():
+            if head.status == "parked" and head.ref.id != saga:
+                with suppress(NotAllowedNow):
+                    await patiently(world, lambda service, child=head.ref.id: service.resume(child))
         await until_something_happens(1)
     return saga
 

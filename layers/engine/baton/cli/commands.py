@@ -136,7 +136,8 @@ class _Group(click.Group):
             known = [name for name, command in self.commands.items() if not command.hidden]
             close = [_ELSEWHERE[args[0]]] if args[0] in _ELSEWHERE else []
             close = close or [name for name in known if name.startswith(args[0])]
-            close = close or difflib.get_close_matches(args[0], known, n=1, cutoff=0.5)
+            close = close or difflib.get_close_matches(args[0], known, cutoff=0.5)
+            close.sort(key=lambda name: sorted(name) != sorted(args[0]))  # swapped letters first
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)

@@ -16,7 +16,7 @@ from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
 from baton.core.models.messages import message_text
 from baton.core.models.usage import MODEL
-from baton.core.read.answers import Time, Version, View
+from baton.core.read.answers import Count, Time, Version, View
 from baton.errors import NotFound
 from baton.ports import Head, SagaRef
 from baton.ports import LiveTexts as WrittenTexts
@@ -203,7 +203,7 @@ class LiveTexts(View):
 
     id: str
     version: Annotated[
-        Version, "Value of `after` for the next request, which then has each answer once that ends meanwhile."
+        Count, "Value of `after` for the next request, which then has each answer once that ends meanwhile."
     ]
     watched_until: Annotated[Time | None, "Time until which viewers are registered. Null after the end."]
     texts: list[LiveText]

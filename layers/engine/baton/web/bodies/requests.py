@@ -279,13 +279,13 @@ class MessageBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["text"]}, _ENDS]})
 
-    text: str = Field("", min_length=1, max_length=MAX_MESSAGE, pattern=r"\S", description="The message.")
+    text: str = Field("", max_length=MAX_MESSAGE, description="The message.")
     to: str = Field("", max_length=64, description="Node of the agent, if several hear different signals.")
     ends: bool = Field(False, description="With `true`, the agent ends with its last answer.")
 
     @model_validator(mode="after")
     def _one(self) -> MessageBody:
-        if self.ends == ("text" in self.model_fields_set):
+        if self.ends == bool(self.text.strip()):
             raise ValueError("write a `text`, or `ends: true` without one")
         return self
 
