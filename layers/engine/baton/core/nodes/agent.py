@@ -46,6 +46,7 @@ from baton.core.nodes.base import (
 from baton.core.nodes.task import TaskKind
 
 QUESTION_TEXTS = ("title", "message")
+_NOTHING_LEFT = "it has no turn or no tokens left"
 EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
 
 
@@ -142,7 +143,7 @@ class AgentKind(TaskKind):
                 return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))
             if not parts.idle_ms and _heard(work, context)[0]:  # its user has said something else meanwhile
                 return _next_turn(at, work, answer, used, context)
-        return _closed(at, work, answer, used, "it has no turn or no tokens left", context)
+        return _closed(at, work, answer, used, _NOTHING_LEFT, context)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         parts = _parts(node)
@@ -199,7 +200,7 @@ def _after_message(
     if heard and _has_turn(_parts(at.node), work, work.used, context):
         return _next_turn(at, work, answer, work.used, context)
     if heard:  # another agent of the saga has had the last turn that its caller left
-        return _closed(at, work, answer, work.used, "it has no turn left", context)
+        return _closed(at, work, answer, work.used, _NOTHING_LEFT, context)
     if ends:
         return _closed(at, work, answer, work.used, "a person has ended it", context)
     if context.now < work.until:

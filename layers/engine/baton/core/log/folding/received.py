@@ -17,7 +17,7 @@ from baton.core.log.events import Ask, Notice
 from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
 from baton.core.log.questions import open_questions, unclosed_questions
 from baton.core.log.records import Child, Shown
-from baton.core.log.scopes import Agent, Replanning, is_index
+from baton.core.log.scopes import Replanning, is_index
 from baton.core.log.slots import Slot, owner_of
 from baton.core.log.state import FAULT, FORK_KEY, KEYS_REMEMBERED, Recovery, Signal, State, without
 from baton.core.log.work import Callback, Journal, Open
@@ -38,7 +38,7 @@ def fingerprint(payload: ev.Value, failure: ev.Failure | None = None) -> str:
 def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
     """Return the signals that wait, without the one of this key that the open wait at `slot` has taken."""
     work = state.open.get(slot)
-    name = work.listens if isinstance(work, Agent) else "" if work is None else work.signal
+    name = "" if work is None else work.taken_signal
     # By name too: a caller may have given another signal the key "time".
     return tuple(other for other in state.signals if (other.name, other.key) != (name, key))
 
