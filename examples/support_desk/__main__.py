@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from baton.testing import ModelRequest, Result, call, run
-from examples.support_desk import tools
+from examples.support_desk import parcels, tools
 
 DOCUMENT = str(Path(__file__).with_name("support-desk.yaml"))
 WORDS = "My order 7 came broken. I want my money back, by mail please."
@@ -24,6 +24,7 @@ def front_desk(request: ModelRequest) -> Any:
     spoken = sum(one["role"] == "assistant" for one in request.messages)
     lines = [
         [call("std.recall", query="preferences"), call("desk.order", order=7)],
+        [call("parcels.track", order=7)],
         [call("std.remember", text="Prefers answers by mail"), call("refunds", order=7, reason="broken")],
         "Your refund of 4,200 cents is paid.",
         "It takes two days.",
@@ -44,21 +45,24 @@ def talk(answer: str = "approve", kills: Mapping[str, str] = KILLS) -> Result:
     """
     tools.REFUNDS.clear()
     tools.REQUESTS.clear()
-    return run(
-        DOCUMENT,
-        {"text": WORDS},
-        app="examples.support_desk",
-        models={"talk": front_desk, "decide": refunds},
-        answers={"decide": answer},
-        signals=MESSAGES,
-        kills=kills,
-    )
+    with parcels.serving():
+        return run(
+            DOCUMENT,
+            {"text": WORDS},
+            app="examples.support_desk",
+            models={"talk": front_desk, "decide": refunds},
+            answers={"decide": answer},
+            signals=MESSAGES,
+            kills=kills,
+        )
 
 
 def broken(result: Result) -> list[str]:
     """Return the promises that the run has broken."""
+    outputs = [one.output for turn in result.turns("talk") for one in turn.calls]
     promises = {
         "the conversation ends with its output": result.output == "Order 7 is refunded.",
+        "the carrier's server says where the parcel is": parcels.FOUND in outputs,
         "the refund is paid once, after a person has approved it": [*tools.REFUNDS.values()] == [(7, 4_200)],
         "the request of the dead worker has the key of the next one": len({*tools.REQUESTS}) == 1,
         "the worker has died when the refund was paid and not yet known": len(tools.REQUESTS) == 2,
@@ -71,7 +75,9 @@ def main() -> int:
     logging.disable(logging.WARNING)  # of workers that die
     result = talk()
     problems = broken(result)
-    print("A support desk, in memory: a conversation of days, a delegate, an approval, two killed workers")
+    print(
+        "A support desk, in memory: a conversation of days, a delegate, an approval, an MCP server, two killed workers"
+    )
     print(f"  status                  {result.status}: {result.output}")
     print(
         f"  refunds                 {len(tools.REFUNDS)} for {len(tools.REQUESTS)} requests, after an approval"

@@ -47,6 +47,7 @@ LEFT = {
     "core/read/usage.py": 3,
     "runtime/models/sessions.py": 2,  # the transcript of an agent, from its log
     "runtime/models/model_caller.py": 1,
+    "runtime/requests/messages.py": 1,  # the turns that take messages
     "runtime/money/holds.py": 1,
     "runtime/worker/children.py": 1,
 }

@@ -147,6 +147,19 @@ def test_the_tools_of_a_server_are_pinned_beside_those_of_the_project(
     assert json.loads(baton("mcp", "--json").stdout)["changes"] == []
 
 
+def test_a_file_of_pins_that_cannot_be_read_is_written_anew(project: Path, server: RemoteServer) -> None:
+    append(project / "baton.toml", SERVER)
+    append(project / ".env", "BATON_API_KEY_CRM=sk-4711-of-the-crm\n")
+    pins = project / "layers/app/sagas" / PINS
+    assert baton("mcp").exit_code == 0
+    text = pins.read_text("utf-8")
+    pins.write_text("<<<<<<< HEAD\n" + text)  # a conflict of a merge
+    checked = baton("mcp", "--check")
+    assert (checked.exit_code, "baton mcp" in checked.stderr) == (REFUSED, True)
+    assert baton("mcp").exit_code == 0
+    assert pins.read_text("utf-8") == text
+
+
 def test_what_keeps_a_server_from_being_pinned_is_said(
     project: Path, server: RemoteServer, says: Says
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from baton.errors import StoreUnavailable, TooManyRequests
+from baton.runtime.requests.queries import MAX_SHOWN, Queries
 from baton.web import mcp as served
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -172,6 +175,53 @@ def test_arguments_that_a_tool_does_not_take_are_refused(tool: str, arguments: A
     assert rpc(http, "tools/call", {"name": 1})["error"]["code"] == -32602
     assert rpc(http, "tools/list", {"cursor": 1})["error"]["code"] == -32602
     assert rpc(http, "tools/list", {"cursor": "!"})["error"]["code"] == -32602
+
+
+def test_a_page_of_a_browser_is_no_client(http: Http) -> None:
+    """The address of a page may have been made to stand for this machine (DNS rebinding)."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    for origin in ("https://evil.example", "http://localhost:3000", "null"):
+        http.post("/mcp", ping, headers={"origin": origin}).problem(403, "forbidden")
+
+
+def test_a_key_is_one_as_the_api_takes_it(http: Http) -> None:
+    http.register(GREET)
+    given: dict[str, Any] = {"workflow": "greet", "input": {"name": "A"}}
+    assert call(http, "start_saga", idempotency_key="k" * 256, **given)["isError"] is True
+    one, two = (call(http, "start_saga", idempotency_key=key, **given) for key in ("k", " k "))
+    assert one["structuredContent"]["id"] == two["structuredContent"]["id"]
+
+
+@pytest.mark.parametrize("error", [TooManyRequests("slowly", 1), StoreUnavailable("no answer")])
+def test_a_saga_that_was_started_is_returned_though_it_cannot_be_read(
+    error: Exception, http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that is told of a failure starts a second one."""
+    http.register(GREET)
+
+    async def show(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Queries, "show", show)
+    begun = [call(http, "greet", name="Ada"), call(http, "start_saga", workflow="greet", input={"name": "A"})]
+    assert [one["isError"] for one in begun] == [False, False]
+    assert all(one["structuredContent"]["id"] for one in begun)
+
+
+def test_the_largest_result_fits_into_an_answer_of_lambda(
+    http: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def show(*_: Any, **__: Any) -> Any:
+        return {"id": ADA.id, "workflow": "w", "status": "completed", "result": ["a"] * (MAX_SHOWN // 4)}
+
+    monkeypatch.setattr(Queries, "show", show)
+    asked = {"name": "watch_saga", "arguments": {"saga": ADA.id}}
+    event = http.event("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+    given = http.module.handler(event, _Context())
+    assert len(json.dumps(given)) < 6_291_556
+    result = json.loads(given["body"])["result"]
+    assert len(result["structuredContent"]["result"]) == MAX_SHOWN // 4
+    assert "structuredContent" in result["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

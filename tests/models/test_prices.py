@@ -165,6 +165,15 @@ def test_a_model_that_another_provider_lists_has_that_ones_price() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "model", ["text-embedding-3-small", "text-embedding-3-large", "text-embedding-ada-002"]
+)
+def test_a_model_that_embeds_has_a_price_for_its_input(prices: Prices, model: str) -> None:
+    found = price(prices, model)
+    assert found is not None
+    assert (found.input > 0, found.output) == (True, 0)
+
+
 def test_a_model_whose_price_cannot_be_said_by_tokens_has_none(prices: Prices) -> None:
     assert price(prices, "sonar-deep-research", "perplexity=https://api.perplexity.ai") is None
 

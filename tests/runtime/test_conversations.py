@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
+from baton import Agent, WorkflowContext, workflow
 from baton.core.log.events import StepFailed
 from baton.errors import NotFound
 from baton.ports.models import ModelAnswer
+from baton.tools.functions.define import workflow_documents
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, in_turn, says
 from tests.kit.sentences import Says
@@ -162,3 +165,120 @@ async def test_of_several_agents_the_one_that_is_named_gets_it(says: Says) -> No
     await asyncio.sleep(10)
     page = await world.queries().messages(saga, 0, 100)
     assert [one["node"] for one in page["messages"] if one["text"] == "You."] == [None, "two"]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_a_message_that_no_turn_has_taken_is_unheard_after_the_end(limit: int) -> None:
+    ending = asks_for(("end_conversation", {"output": "Bye."}))
+    world, _, saga = await talking(says("Hello."), says("One."), ending, takes_s=5)
+    for text in ("one", "two", "three", "late"):
+        await world.service().say(saga, text, text)
+        await asyncio.sleep(2)
+    await world.settle()
+    found, after = list[dict[str, object]](), 0
+    for _ in range(20):
+        page = await world.queries().messages(saga, after, limit)
+        found += page["messages"]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert [one["id"] for one in found if one["role"] == "user"] == ["one", "two", "three", "late"]
+    assert [one["id"] for one in found if not one["heard"]] == ["late"]
+    assert (found[-1]["text"], found[-1]["ends"]) == ("Bye.", True)
+
+
+THEN = """
+name: w
+nodes:
+  one: {agent: {model: m, prompt: Hi., conversation: true, turns: 2}}
+  two: {agent: {model: m, prompt: Ho., conversation: true}, after: one}
+"""
+
+
+async def test_an_end_that_comes_during_the_last_turn_ends_no_later_conversation() -> None:
+    world = World.start()
+    Desk(world)
+    world.models = Scripted(lambda request, _: says(f"Heard: {request.messages[-1]['content']}"), takes_s=5)
+    saga = await start(world, THEN, {}, "w")
+    await asyncio.sleep(10)
+    await world.service().say(saga, "A", "k1")
+    await asyncio.sleep(2)
+    await world.service().say(saga, "", "k2", ends=True)
+    await asyncio.sleep(60)
+    assert await said(world, saga) == [
+        ("assistant", "Heard: Hi.", True),
+        ("user", "A", True),
+        ("user", "", True),
+        ("assistant", "Heard: A", True),
+        ("assistant", "Heard: Ho.", True),
+    ]
+    (active,) = (await world.queries().show(saga))["active"]
+    assert (active["node"], active["signal"]) == ("two", "message")
+    await world.service().say(saga, "", "k3", ends=True)
+    await asyncio.sleep(10)
+    assert (await world.queries().show(saga))["status"] == "completed"
+
+
+EACH = """
+name: w
+nodes:
+  talk:
+    map: {over: "${input.xs}"}
+    agent: {model: m, prompt: "Hi ${item}.", conversation: true}
+output: "${ctx.talk.output}"
+"""
+
+
+async def test_each_item_of_a_map_talks_in_its_own_saga(says: Says) -> None:
+    world = World.start()
+    Desk(world)
+    world.models = Scripted(lambda request, _: ModelAnswer(text=f"{len(request.messages)}"))
+    saga = await start(world, EACH, {"xs": [1, 2]}, "w")
+    await asyncio.sleep(10)
+    with says.raised(NotFound):
+        await world.service().say(saga, "Hello?", "k1")
+    one, two = [each["saga"] for each in (await world.queries().show(saga))["active"] if "saga" in each]
+    await world.service().say(one, "More.", "k1")
+    await world.service().say(two, "", "k1", ends=True)
+    await asyncio.sleep(10)
+    await world.service().say(one, "", "k2", ends=True)
+    await world.settle()
+    assert (await world.queries().show(saga))["result"] == ["3", "1"]
+
+
+async def test_what_a_fork_has_cut_off_is_told_to_no_viewer() -> None:
+    world, _, saga = await talking(says("Hello."), says("Old."), says("New."))
+    await world.service().say(saga, "A", "k1")
+    cut = (await world.queries().messages(saga, 0, 10))["messages"][-1]["version"]
+    await asyncio.sleep(10)
+    await world.service().fork(saga, cut, "another answer", "f1")
+    await asyncio.sleep(10)
+    assert await said(world, saga) == [
+        ("assistant", "Hello.", True),
+        ("user", "A", True),
+        ("assistant", "New.", True),
+    ]
+    live = await world.queries().live(saga, 0)
+    assert [one["text"] for one in live["texts"]] == ["Hello."]
+    live = await world.queries().live(saga, live["version"])
+    assert [one["text"] for one in live["texts"]] == ["New."]
+
+
+async def test_a_conversation_of_a_function_goes_on_in_the_saga_of_its_call() -> None:
+    world = World.start()
+    talker = Agent("talker", model="m", instructions="Be brief.", conversation={"idle": "1h"})
+
+    @workflow("desk", registry=world.registry)
+    async def desk(n: int, context: WorkflowContext) -> str:
+        return await context.agent(talker, "Hi.")
+
+    world.tools = world.registry.specs()
+    world.models = Scripted(lambda request, _: says(f"Heard: {request.messages[-1]['content']}"))
+    for one in workflow_documents(world.registry):
+        await world.service().register(json.dumps(one), json_only=True)
+    view, _ = await world.service().start("desk", {"n": 1}, "k")
+    await asyncio.sleep(10)
+    *_, child = (await world.queries().show(view["id"]))["active"]
+    await world.service().say(child["saga"], "Bye.", "k1")
+    await world.settle(2 * 3_600)
+    assert (await world.queries().show(view["id"]))["result"] == "Heard: Bye."

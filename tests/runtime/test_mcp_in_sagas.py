@@ -106,6 +106,22 @@ async def test_a_call_that_was_not_sent_is_tried_again() -> None:
     assert (crm.status(saga), len(crm.server.calls)) == ("completed", 1)
 
 
+async def test_a_call_that_ends_while_it_waits_for_the_comparison_of_another_was_not_sent() -> None:
+    crm = await Crm().deployed()
+    lists, crm.server.send = crm.server.send, None  # type: ignore[method-assign,assignment]
+    left = [20.0]
+
+    async def send(request: Any) -> Any:
+        if json.loads(request.body)["method"] == "tools/list" and left:
+            await asyncio.sleep(left.pop())
+        return await lists(request)
+
+    crm.server.send = send  # type: ignore[method-assign]
+    both = DOCUMENT.replace("output:", "  also: {tool: crm.add_note, with: {text: x}, timeout: 5s}\noutput:")
+    saga = await crm.begun(both)
+    assert (crm.status(saga), len(crm.server.calls)) == ("completed", 2)
+
+
 async def test_a_tool_that_may_act_again_is_tried_again() -> None:
     crm = await Crm(lookup=WantedTool(effect="idempotent")).deployed()
     left = [died, died]

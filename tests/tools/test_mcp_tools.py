@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,40 @@ def test_a_session_that_the_server_has_forgotten_is_begun_anew(tmp_path: Path) -
     assert pinned.fails("crm.lookup", email="c").code == "connection_failed"
 
 
+def test_a_server_that_was_restarted_may_say_so_with_400(tmp_path: Path) -> None:
+    pinned = Pinned(RemoteServer(), tmp_path)
+    pinned.call("crm.lookup", email="a")
+    pinned.server.sessions.clear()
+    known = pinned.server.sessions
+
+    def refuses(method: str, _: object) -> HttpAnswer | None:
+        return rpc(-32000) if method != "initialize" and pinned.server.sessions is known else None
+
+    pinned.server.answers = refuses
+    assert pinned.call("crm.lookup", email="b") == {"id": 7}
+    pinned.server.answers = lambda method, _: rpc(-32000) if method == "tools/call" else None
+    assert pinned.fails("crm.lookup", email="c").code == "client_error"
+
+
+def test_no_call_goes_without_a_session_while_another_opens_a_new_one(tmp_path: Path) -> None:
+    pinned = Pinned(RemoteServer(), tmp_path)
+    pinned.call("crm.lookup", email="a")
+    pinned.server.sessions.clear()
+
+    async def later(steps: int) -> Any:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        return await pinned.performer.perform("crm.lookup", {"email": "b"}, context())
+
+    async def scene() -> list[Any]:
+        return await asyncio.gather(*(later(steps) for steps in range(6)))
+
+    sent = len(pinned.server.seen)
+    assert asyncio.run(scene()) == [{"id": 7}] * 6
+    asked = [request.headers for method, request in pinned.server.seen[sent:] if method == "tools/call"]
+    assert all("mcp-session-id" in one for one in asked)
+
+
 @pytest.mark.parametrize("change", ["gone", "input", "output"])
 def test_a_server_with_another_schema_is_not_called(change: str, pinned: Pinned) -> None:
     if change == "gone":
@@ -168,8 +203,33 @@ def test_a_server_that_dies_after_it_refused_a_call_has_refused_it(pinned: Pinne
     assert (found.code, found.unsent) == ("client_error", False)
 
 
-def rpc(code: int) -> HttpAnswer:
-    return answer(400, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}})
+def rpc(code: int, status: int = 400) -> HttpAnswer:
+    return answer(status, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}})
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "found"),
+    [
+        (-32602, 200, "client_error"),
+        (-32020, 400, "client_error"),
+        (-32603, 200, "server_error"),
+        (-32000, 200, "server_error"),
+        (-32001, 200, "server_error"),
+        (0, 200, "server_error"),
+        (-32602, 500, "server_error"),
+        (-32000, 429, "rate_limited"),
+    ],
+)
+def test_an_error_that_is_no_refusal_leaves_a_doubt_whatever_the_schemas_are_now(
+    code: int, status: int, found: str, tmp_path: Path
+) -> None:
+    """-32000 and -32001 are a connection that was lost and a time-out of the official SDKs."""
+    pinned = Pinned(RemoteServer(), tmp_path)
+    pinned.call("crm.lookup", email="a")
+    pinned.server.answers = lambda method, _: rpc(code, status) if method == "tools/call" else None
+    del pinned.server.tools["lookup"]
+    expected = "schema_changed" if found == "client_error" else found
+    assert pinned.fails("crm.lookup", email="a").code == expected
 
 
 @pytest.mark.parametrize(
@@ -234,6 +294,40 @@ def test_the_credential_is_sent_read_again_once_refused_and_shown_nowhere(
         repr(pinned.server.calls),
     ]
     assert "sk-of-the-crm" not in " ".join(shown)
+
+
+@pytest.mark.parametrize("written", [r"a\u002Bb/c+d-4711", r"a\u002bb\/c\u002Bd-4711", "a+b/c+d-4711"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_credential_is_redacted_as_any_writer_of_json_writes_it(
+    written: str, streams: bool, tmp_path: Path
+) -> None:
+    pinned = Pinned(RemoteServer(credential="a+b/c+d-4711"), tmp_path)
+
+    def says(method: str, request: HttpRequest) -> HttpAnswer | None:
+        if method != "tools/call":
+            return None
+        number = json.loads(request.body)["id"]
+        said = {"jsonrpc": "2.0", "id": number, "result": texts(r'it is HERE, \u002B, "\u0022"')}
+        found = answer(200, said, streams=streams)
+        return HttpAnswer(
+            status=200, headers=found.headers, body=found.body.replace(b"HERE", written.encode())
+        )
+
+    pinned.server.answers = says
+    assert pinned.call("crm.add_note", text="x")["text"] == r'it is [redacted], \u002B, "\u0022"'
+
+
+def test_a_server_that_lists_any_number_of_tools_fills_no_memory(tmp_path: Path) -> None:
+    pinned = Pinned(RemoteServer(), tmp_path)
+    for number in range(90):
+        pinned.server.tools[f"more{number}"] = {**NOTE, "name": f"more{number}", "description": "x" * 90_000}
+    tracemalloc.start()
+    try:
+        pinned.call("crm.lookup", email="a")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 3_000_000, "of 8 MB"
 
 
 async def pin_fault(server: RemoteServer, **tools: Any) -> str:

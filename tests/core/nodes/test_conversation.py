@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.state import State, status_of
+from baton.core.log.state import State, Used, status_of
+from baton.core.models.usage import Allowance
 from baton.core.nodes.agent import EXHAUSTED
 from baton.errors import InvalidDefinition
 from tests.core.asked import steps_of
@@ -168,10 +170,31 @@ def test_without_the_output_that_its_schema_asks_for_it_fails(by_person: bool, s
     assert saga.state.signals == ()
 
 
+def test_an_end_that_came_during_the_last_turn_is_taken_and_a_message_before_it_is_not() -> None:
+    saga = talking(f"{TALKS}, turns: 2", rest="\n  b: {tool: t, after: a}")
+    saga.signal("message", "one", "k1")
+    saga.go()
+    saga.signal("message", "two", "k2")
+    ends(saga)
+    saga.go(answered("a#t2", data="bye"))
+    assert (closed(saga).output.v, closed(saga).by) == ("bye", "end")
+    assert [one.key for one in saga.state.signals] == ["k2"]
+    assert replay(saga.entries) == saga.state
+
+
 @pytest.mark.parametrize("limit", ["turns: 1", "tokens: 200"])
 def test_with_nothing_left_for_a_turn_its_answer_is_the_last(limit: str) -> None:
     saga = talking(f"{TALKS}, {limit}")
     assert saga.kinds == ["step_succeeded", "agent_closed", "saga_ended"]
+
+
+def test_with_its_callers_last_turn_used_by_another_agent_its_answer_is_the_last() -> None:
+    saga = talking()
+    origin = replace(saga.state.origin, allowed=Allowance(turns=2))
+    saga.state = replace(saga.state, origin=origin, used={"": Used(turns=2)})
+    saga.signal("message", "one more", "k1")
+    saga.go()
+    assert closed(saga).output.v == "hello"
 
 
 def test_it_waits_as_long_after_a_pause_and_after_a_fork() -> None:

@@ -20,9 +20,9 @@ from pydantic.types import JsonValue
 
 from baton.core.read.answers import OpenView
 from baton.core.version import VERSION
-from baton.errors import UserError
+from baton.errors import BatonError, Forbidden, UserError
 from baton.runtime.requests.lists import WorkflowTool
-from baton.web.bodies.requests import MAX_KEY, Body, StartBody, read_body
+from baton.web.bodies.requests import MAX_KEY, Body, StartBody, idempotency_key, read_body
 from baton.web.replies import Ask, Reply, RouteCalls
 
 STATELESS: Final = "2026-07-28"
@@ -31,6 +31,7 @@ _VERSION_HEADER: Final = "mcp-protocol-version"
 _NO_METHOD, _INVALID_PARAMS = -32601, -32602
 MOST_WAIT_S: Final = 20
 _WAIT_S: Final = 5
+_MOST_TEXT: Final = 100_000
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 _RUNNING: Final = frozenset({"pending", "running", "compensating"})
 _WATCHED: Final = _RUNNING | {"waiting"}
@@ -145,7 +146,11 @@ class _RpcError(Exception):
 
 
 async def serve(ask: Ask[None]) -> Reply:
-    """Return the answer to a message. Raises `UserError` for another version of the protocol."""
+    """Return the answer to a message. Raises `UserError` for another version of the protocol, and for a page
+    of a browser, as the protocol demands.
+    """
+    if "origin" in ask.headers:
+        raise Forbidden("pages of browsers are no clients of `/mcp`: a request with `Origin` is refused")
     version = ask.headers.get(_VERSION_HEADER, "")
     if version and version not in _VERSIONS:
         raise UserError(f"`MCP-Protocol-Version` is one of {', '.join(_VERSIONS)}")
@@ -247,7 +252,7 @@ async def _called(ask: Ask[None], params: Mapping[str, Any]) -> dict[str, Any]:
         elif await ask.service.is_workflow_tool(name):
             body = StartBody(workflow=name, input=arguments)
             started = await calls("startSaga", body=body.model_dump(exclude_unset=True), key=ask.key)
-            answer = await _watched(calls, started, _WAIT_S)
+            answer = await _begun(calls, started, _WAIT_S)
         else:
             raise _RpcError(_INVALID_PARAMS, f"there is no tool `{name[:64]}`")
     except UserError as error:  # the model that called may correct it
@@ -256,7 +261,10 @@ async def _called(ask: Ask[None], params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(answer: Any) -> list[dict[str, str]]:
-    return [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
+    text = json.dumps(answer, ensure_ascii=False)
+    if len(text) > _MOST_TEXT:  # twice it may have no room in an answer of Lambda
+        text = f"The answer is in `structuredContent`: it has {len(text):,} characters."
+    return [{"type": "text", "text": text}]
 
 
 def _refusal(error: UserError) -> dict[str, Any]:
@@ -271,7 +279,7 @@ async def _of_route(calls: RouteCalls, tool: RouteTool, arguments: dict[str, Any
     path = {one.name: _word(given.pop(one.name, "")) for one in row.parameters}
     query = {one.name: _word(given.pop(one.name)) for one in row.query if one.name in given}
     if row.has_key:
-        key = _word(given.pop("idempotency_key", key))
+        key = idempotency_key({"idempotency-key": _word(given.pop("idempotency_key", key))})
     wait = given.pop("wait_s", _WAIT_S) if tool.watches else 0
     if type(wait) is not int or not 0 <= wait <= MOST_WAIT_S:
         raise _RpcError(_INVALID_PARAMS, f"`wait_s` is a whole number from 0 to {MOST_WAIT_S}")
@@ -281,11 +289,21 @@ async def _of_route(calls: RouteCalls, tool: RouteTool, arguments: dict[str, Any
         calls.need(row.roles)
         return await _watched(calls, {"id": path["saga"]}, wait, _WATCHED)
     answer = await calls(tool.route, path, query, given, key if row.has_key else "")
-    return await _watched(calls, answer, wait) if tool.watches else answer
+    return await _begun(calls, answer, wait) if tool.watches else answer
 
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+async def _begun(calls: RouteCalls, started: Mapping[str, Any], wait_s: int) -> dict[str, Any]:
+    """Return a saga after the wait, or the answer to its start: a client that is told of a failure starts a
+    second saga.
+    """
+    try:
+        return await _watched(calls, started, wait_s)
+    except BatonError:
+        return dict(started)
 
 
 async def _watched(

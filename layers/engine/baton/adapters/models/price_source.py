@@ -46,13 +46,19 @@ def price_table() -> PriceTable:
 def _models(provider: source.Provider) -> Iterator[PricedModel]:
     for one in provider.models:
         given = one.prices if isinstance(one.prices, list) else [source.ConditionalPrice(prices=one.prices)]
-        prices = [_dated(price) for price in given]
+        prices = [_dated(price, answers="embed" not in one.id) for price in given]
         # One that cannot be said stays in the list without prices: another model's name might fit it as well.
         yield PricedModel(_named(one.match), tuple(price for price in prices if price) if all(prices) else ())
 
 
-def _dated(given: source.ConditionalPrice) -> DatedPrice | None:
-    price = _price(vars(given.prices))
+def _dated(given: source.ConditionalPrice, *, answers: bool) -> DatedPrice | None:
+    """Return a price; `answers` false: of a model that embeds, whose output is no tokens and costs nothing."""
+    figures = vars(given.prices)
+    price = _price(
+        figures
+        if answers
+        else {"output_mtok": Decimal(0)} | {k: v for k, v in figures.items() if v is not None}
+    )
     if price is None:
         return None
     when = given.constraint

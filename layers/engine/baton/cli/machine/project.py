@@ -162,7 +162,12 @@ def mcp(is_check: bool, app: str, as_json: bool) -> None:
     set_environment(root)
     try:
         pins = _pinned(project_config(root))
-        before = read_pins(path) if path.is_file() else None
+        try:
+            before = read_pins(path) if path.is_file() else None
+        except ToolError:  # it is written anew
+            if is_check:
+                raise
+            before = None
     except ConfigError as error:
         raise _refused(error) from error
     except (PinError, ToolError) as error:

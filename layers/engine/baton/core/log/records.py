@@ -514,6 +514,11 @@ class Work(msgspec.Struct, frozen=True, gc=False):
         return ""
 
     @property
+    def taken_signal(self) -> str:
+        """The name of the signals that its end may take."""
+        return self.signal
+
+    @property
     def due(self) -> int | None:
         """Time at which the work ends by itself; None: never."""
         return None

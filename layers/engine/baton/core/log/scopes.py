@@ -88,6 +88,10 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
         return self.listens if self.until else ""
 
     @property
+    def taken_signal(self) -> str:
+        return self.listens
+
+    @property
     def due(self) -> int | None:
         return self.until or None
 

@@ -46,6 +46,7 @@ from baton.core.nodes.base import (
 from baton.core.nodes.task import TaskKind
 
 QUESTION_TEXTS = ("title", "message")
+_NOTHING_LEFT = "it has no turn or no tokens left"
 EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_many_calls"
 
 
@@ -142,7 +143,7 @@ class AgentKind(TaskKind):
                 return Moved(ev.MessageAwaited(**at.place.fields, until=until, used=used))
             if not parts.idle_ms and _heard(work, context)[0]:  # its user has said something else meanwhile
                 return _next_turn(at, work, answer, used, context)
-        return _closed(at, work, answer, used, "it has no turn or no tokens left")
+        return _closed(at, work, answer, used, _NOTHING_LEFT, context)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         parts = _parts(node)
@@ -196,22 +197,27 @@ def _after_message(
 ) -> Next | None:
     """Resume a conversation that waits: with a turn for the messages that came in time, or with its end."""
     heard, ends = _heard(work, context)
-    if heard:
+    if heard and _has_turn(_parts(at.node), work, work.used, context):
         return _next_turn(at, work, answer, work.used, context)
+    if heard:  # another agent of the saga has had the last turn that its caller left
+        return _closed(at, work, answer, work.used, _NOTHING_LEFT, context)
     if ends:
-        return _closed(at, work, answer, work.used, "a person has ended it", by=ends)
+        return _closed(at, work, answer, work.used, "a person has ended it", context)
     if context.now < work.until:
         return None
-    return _closed(at, work, answer, work.used, "no message has come in time")
+    return _closed(at, work, answer, work.used, "no message has come in time", context)
 
 
 def _closed(
-    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, why: str, by: str = ""
+    at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, why: str, context: NodeContext
 ) -> Done | Failed:
-    """Return the end of the agent with its last answer.
+    """Return the end of the agent with its last answer. That of a conversation takes the signal that ends it,
+    for whatever reason it ends, so that no later one is ended by it.
     A conversation whose output has a schema fails if the agent has not given it; `why`: the end of it.
     """
-    if _parts(at.node).idle_ms and at.node.output_schema is not None and ENDS not in answer:
+    is_talk = _parts(at.node).idle_ms
+    by = _heard(work, context)[1] if is_talk else ""
+    if is_talk and at.node.output_schema is not None and ENDS not in answer:
         text = f"the conversation is over, and the agent has not given its output: {why}"
         return Failed(ev.failed_with(EXHAUSTED, text, at.node.name), by=by)
     output = ev.Value(v=answer["data"])

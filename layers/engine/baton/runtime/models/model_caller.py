@@ -163,8 +163,8 @@ class ModelCaller:
         given = as_priced(given, named)
         tools = await self._offered(context)
         talk, share = await transcript.read(work, tools.names), int(changed.get(SHARE, 0))
-        if work.turn == 1 and said.SESSION in told.written:
-            talk = await transcript.continued(talk, await self._earlier(told.written[said.SESSION]))
+        if work.turn == 1 and (session := told.written.get(said.SESSION)) not in (None, ""):
+            talk = await transcript.continued(talk, await self._earlier(session))
         note = ""
         if told.offered and told.offered != tools.hash:
             note = said.change_of_tools(refused_calls(talk.before, tools.tools))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ import msgspec
 
 from baton.core.expressions import iso, with_hint
 from baton.core.graph.graph import Graph
-from baton.core.log.events import Entry, SignalReceived, StepSucceeded, Value
+from baton.core.log.events import Entry, Forked, SignalReceived, StepSucceeded, TurnBegan, Value
 from baton.core.log.scopes import ENDS, is_turn
 from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
@@ -26,6 +26,7 @@ from baton.runtime.invocation.live import LiveText as WrittenText
 from baton.runtime.log.history import ReadingTime, readable, records_of
 
 AT_ONCE = 200
+NAMED = 5
 
 
 class Message(View):
@@ -66,7 +67,10 @@ def message_signal(opened: Opened, to: str = "") -> str:
         return names.pop()
     if not known:
         text = f"no agent of workflow `{state.origin.workflow}` hears messages"
-        raise NotFound(with_hint(text, "write `conversation: true` or `signal` at one"))
+        hint = "write `conversation: true` or `signal` at one"
+        if sagas := sorted(child.saga for child in state.children.values())[:NAMED]:
+            hint = f"agents of a function, of a map and of a delegate hear them in their own sagas: {', '.join(sagas)}"
+        raise NotFound(with_hint(text, hint))
     text = f"no agent `{to}` hears messages" if to else "several agents hear messages, each by its own signal"
     raise NotFound(with_hint(text, f"write one of them as `to`: {', '.join(known)}"))
 
@@ -80,9 +84,10 @@ async def messages_of(
 ) -> MessagePage:
     """Return about `limit` messages behind a version, all of each entry. Raises `TooLarge`."""
     state, call = opened.history.state, scope.call
-    names, own = set(message_signals(opened.program.graph).values()), state.lineage
-    parts = (*own.closed, Segment(own.branch, own.first, state.version))
-    found, following = list[Message](), None
+    signals, own = message_signals(opened.program.graph), state.lineage
+    names, parts = {*signals.values()}, (*own.closed, Segment(own.branch, own.first, state.version))
+    found, following, is_cut = list[Message](), None, False
+    untaken = dict[tuple[str, str], Message]()
     time = ReadingTime(engine.clock, call.deadline)
 
     async with aclosing(
@@ -94,9 +99,12 @@ async def messages_of(
                     one.branch == entry.branch and one.first <= entry.version <= one.last for one in parts
                 ):
                     continue
-                if len(found) >= limit:
-                    return MessagePage(messages=found, next=following, version=state.version)
-                for message, value in _said(entry, names, state):
+                _take(entry, signals, untaken)
+                if is_cut := len(found) >= limit:
+                    if not untaken:
+                        return MessagePage(messages=found, next=following, version=state.version)
+                    continue  # the turns that take the last ones follow
+                for message, value in _said(entry, names, state, untaken):
                     said = await _content(engine, scope, state.origin.tenant, value)
                     if message.role == "assistant":
                         message.text, message.ends = _answer(said)
@@ -106,14 +114,29 @@ async def messages_of(
                         found.append(message)
                 following = entry.version
             time.check("searched for messages", state.version, page[-1].version)
-    return MessagePage(messages=found, next=None, version=state.version)
+    return MessagePage(messages=found, next=following if is_cut else None, version=state.version)
 
 
-def _said(entry: Entry, names: set[str], state: State) -> Iterator[tuple[Message, Value]]:
-    """Yield the messages of an entry without their texts, each with its value."""
+def _take(entry: Entry, signals: Mapping[str, str], untaken: dict[tuple[str, str], Message]) -> None:
+    """Mark the messages that the turns of an entry have taken."""
+    for event in entry.events:
+        if isinstance(event, TurnBegan):
+            for key in event.heard:
+                if message := untaken.pop((signals.get(event.node, ""), key), None):
+                    message.heard = True
+
+
+def _said(
+    entry: Entry, names: set[str], state: State, untaken: dict[tuple[str, str], Message]
+) -> Iterator[tuple[Message, Value]]:
+    """Yield the messages of an entry without their texts, each with its value.
+
+    Those that do not wait any more are added to `untaken`: the end of a saga drops the ones that wait.
+    """
     waits = {(one.name, one.key) for one in state.signals}
     for event in entry.events:
         if isinstance(event, SignalReceived) and event.name in names:
+            at = event.name, event.key
             message = Message(
                 id=event.key,
                 version=entry.version,
@@ -122,9 +145,11 @@ def _said(entry: Entry, names: set[str], state: State) -> Iterator[tuple[Message
                 node=None,
                 by=event.by,
                 text="",
-                heard=not event.lost and (event.name, event.key) not in waits,
+                heard=event.failure is not None and not event.lost and at not in waits,
                 ends=event.failure is not None,
             )
+            if not (message.ends or event.lost or at in waits):
+                untaken[at] = message
             yield message, event.payload
         elif isinstance(event, StepSucceeded) and is_turn(event.item):
             message = Message(
@@ -216,20 +241,24 @@ async def live_texts(
 async def _ended_since(
     engine: Engine, scope: InvocationScope, head: Head, after: int
 ) -> tuple[list[LiveText], int]:
-    """Return the answers of models behind a version, and the version as far as one page of the log goes."""
-    done, version = list[LiveText](), after
+    """Return the answers of models behind a version, and the version as far as one page of the log goes.
+    Those that a fork on the page has cut off are left out.
+    """
+    done, version = list[tuple[int, LiveText]](), after
     records = records_of(engine.log, scope.call, head.ref, head.branch + 1, after, AT_ONCE)
     async with aclosing(records) as pages:
         async for page in pages:
             for entry in readable(page):
                 version = entry.version
                 for event in entry.events:
-                    if isinstance(event, StepSucceeded) and event.tool == MODEL:
+                    if isinstance(event, Forked) and not event.undo:
+                        done = [one for one in done if one[0] <= event.cut]
+                    elif isinstance(event, StepSucceeded) and event.tool == MODEL:
                         text, _ = _answer(await _content(engine, scope, head.ref.tenant, event.output))
                         view = _view(WrittenText(event.slot, event.started_at, text), event.ended_at)
-                        done += [msgspec.structs.replace(view, done=True)] if text else []
+                        done += [(version, msgspec.structs.replace(view, done=True))] if text else []
             break
-    return done, version
+    return [one for _, one in done], version
 
 
 async def _content(engine: Engine, scope: InvocationScope, tenant: str, value: Value) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -31,6 +32,7 @@ T = TypeVar("T")
 EARLIER_MS = 50
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HIDDEN: Final = "[redacted]"
+_ESCAPED: Final = re.compile(rb"\\(?:\\|u00([2-6][0-9A-Fa-f]|7[0-9A-Ea-e]))")
 
 
 class _Nowhere:
@@ -148,11 +150,19 @@ def read_json(body: bytes) -> Any:
 
 def redacted(answer: HttpAnswer, texts: Iterable[str]) -> HttpAnswer:
     """Return the answer of a service without texts that it was sent and repeats."""
-    body, headers = answer.body, dict(answer.headers)
-    for secret in texts:
+    body, headers, secrets = answer.body, dict(answer.headers), [*texts]
+    if b"\\u00" in body:  # some writers of JSON escape a `+`
+        plain = _ESCAPED.sub(_unescaped, body)
+        body = plain if any(secret.encode() in plain for secret in secrets) else body
+    for secret in secrets:
         body = body.replace(secret.encode(), _HIDDEN.encode())
         headers = {name: value.replace(secret, _HIDDEN) for name, value in headers.items()}
     return msgspec.structs.replace(answer, body=body, headers=headers)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    character = bytes([int(found[1], 16)]) if found[1] else b"\\"
+    return found[0] if character in b'\\"' else character
 
 
 def _codes(body: Any) -> list[str]:

@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ from baton.tools.define import Registry, SchemaMismatch, Tool, ToolError
 from baton.tools.openapi.description import Scheme
 from baton.tools.openapi.requests import OperationRequest, secrets
 from baton.tools.standard.http import host_of
-from baton.tools.standard.kit import Services, exchange, read_json, redacted, response_failure
+from baton.tools.standard.kit import Services, exchange, left_ms, read_json, redacted, response_failure
 
 STATELESS: Final = "2026-07-28"
 """The protocol without sessions."""
@@ -49,9 +49,12 @@ _SESSIONS: Final = "2025-11-25"
 """The newest protocol with sessions; a server may answer with an older one."""
 _OLDER: Final = frozenset({_SESSIONS, "2025-06-18", "2025-03-26"})
 _PREFIX: Final = "io.modelcontextprotocol/"
-_INTERNAL_ERROR: Final = -32603
+_REFUSALS: Final = frozenset({-32700, -32600, -32601, -32602})
+"""Errors of JSON-RPC for a request that was not carried out. Others are no evidence: -32001 is a time-out."""
+_NO_SESSION, _INTERNAL_ERROR = -32000, -32603
 _FAILED: Final = "client_error"
-_UNAUTHORIZED, _NOT_FOUND = 401, 404
+_TRANSIENT: Final = frozenset({408, 429})
+_BAD_REQUEST, _UNAUTHORIZED, _NOT_FOUND = 400, 401, 404
 _MOST_PAGES: Final = 100
 _MOST_TOLD: Final = 10
 _COMPARED_MS: Final = 600_000
@@ -187,15 +190,33 @@ Send = Callable[[bytes, Mapping[str, str]], Awaitable[HttpAnswer]]
 
 
 class RemoteError(Exception):
-    """A JSON-RPC error of a server."""
+    """A JSON-RPC error of a server. `status`: that of its HTTP response."""
 
-    def __init__(self, code: int, message: str) -> None:
-        self.code, self.message = code, message
+    def __init__(self, code: int, message: str, status: int = 200) -> None:
+        self.code, self.message, self.status = code, message, status
         super().__init__(message)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Return true if the server has not carried the request out."""
+        return self.code in _REFUSALS or (400 <= self.status < 500 and self.code != _INTERNAL_ERROR)
 
 
 class _SessionOver(Exception):
-    """The server does not know the session: it has not read the request."""
+    """The server does not know the session: it has not read the request. `failure` counts if it does not know
+    a new one, either.
+    """
+
+    def __init__(self, failure: Exception) -> None:
+        self.failure = failure
+        super().__init__()
+
+
+class _Session(NamedTuple):
+    """The agreed protocol, and the session's id; empty for a server without sessions."""
+
+    protocol: str
+    id: str = ""
 
 
 class _Message(NamedTuple):
@@ -203,90 +224,119 @@ class _Message(NamedTuple):
     headers: Mapping[str, str]
 
 
+class _LoopLock:
+    """A lock for each event loop."""
+
+    def __init__(self) -> None:
+        self._made: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    def __call__(self) -> asyncio.Lock:
+        loop = asyncio.get_running_loop()
+        if self._made is None or self._made[0] is not loop:
+            self._made = loop, asyncio.Lock()
+        return self._made[1]
+
+
 class Peer:
     """The client's side of one server: its protocol and its session."""
 
     def __init__(self, url: str, protocol: str) -> None:
-        self.protocol = protocol
         self._host = host_of(url)
-        self._session = ""
-        self._is_open = protocol == STATELESS
+        self._newest = protocol
+        self._session = _Session(protocol) if protocol == STATELESS else None
+        self._lock = _LoopLock()  # a server may have one session for each client
         self._ids = itertools.count(1)
 
-    async def _begin(self, send: Send) -> None:
-        """Open a session. Raises `StepFailure`, `RemoteError`."""
-        self._session = ""
+    @property
+    def protocol(self) -> str:
+        """The protocol that the server speaks."""
+        return self._newest if self._session is None else self._session.protocol
+
+    async def _opened(self, send: Send) -> _Session:
+        if self._session is None:
+            async with self._lock():
+                if self._session is None:
+                    self._session = await self._begin(send)
+        return self._session
+
+    async def _begin(self, send: Send) -> _Session:
+        """Return a new session. Raises `StepFailure`, `RemoteError`."""
         params = {"protocolVersion": _SESSIONS, "capabilities": {}, "clientInfo": _CLIENT}
-        message = await self._ask(send, "initialize", params)
+        message = await self._ask(send, _Session(""), "initialize", params)
         version = message.result.get("protocolVersion")
         if version not in _OLDER:
             raise RemoteError(0, f"speaks the protocol {str(version)[:40]!r}, which Baton does not")
-        self.protocol, self._session = version, message.headers.get("mcp-session-id", "")
-        await send(_json({"jsonrpc": "2.0", "method": "notifications/initialized"}), self._headers("", ""))
-        self._is_open = True
+        session = _Session(version, message.headers.get("mcp-session-id", ""))
+        told = _json({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await send(told, _headers(session, "", ""))
+        return session
 
     async def ask(self, send: Send, method: str, params: Mapping[str, Any], name: str = "") -> dict[str, Any]:
         """Return the result of a request, in a new session if there is none or the server has forgotten it.
         Raises `StepFailure`, `RemoteError`.
         """
-        if not self._is_open:
-            await self._begin(send)
+        session = await self._opened(send)
         try:
-            return (await self._ask(send, method, params, name)).result
+            return (await self._ask(send, session, method, params, name)).result
         except _SessionOver:
-            await self._begin(send)
-            try:
-                return (await self._ask(send, method, params, name)).result
-            except _SessionOver as error:
-                raise _cut(self._host, "ends each session at once") from error
+            if self._session is session:  # no other call has opened a new one
+                self._session = None
+        session = await self._opened(send)
+        try:
+            return (await self._ask(send, session, method, params, name)).result
+        except _SessionOver as error:
+            raise error.failure from error
 
-    async def tools(self, send: Send) -> dict[str, dict[str, Any]]:
-        """Return the tools of the server by their names. Raises `StepFailure`, `RemoteError`."""
-        found, cursor = dict[str, dict[str, Any]](), None
+    async def tools(self, send: Send) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield the tools of the server with their names. Raises `StepFailure`, `RemoteError`."""
+        cursor = None
         for _ in range(_MOST_PAGES):
             page = await self.ask(send, "tools/list", {} if cursor is None else {"cursor": cursor})
             tools = page.get("tools")
             for one in tools if isinstance(tools, list) else ():
                 if isinstance(one, dict) and isinstance(one.get("name"), str):
-                    found[one["name"]] = one
+                    yield one["name"], one
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str):
                 break
-        return found
 
-    async def _ask(self, send: Send, method: str, params: Mapping[str, Any], name: str = "") -> _Message:
+    async def _ask(
+        self, send: Send, session: _Session, method: str, params: Mapping[str, Any], name: str = ""
+    ) -> _Message:
         number = next(self._ids)
-        if self.protocol == STATELESS:
+        if session.protocol == STATELESS:
             about = {"protocolVersion": STATELESS, "clientCapabilities": {}, "clientInfo": _CLIENT}
             params = {**params, "_meta": {f"{_PREFIX}{key}": value for key, value in about.items()}}
         body = _json({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        answer = await send(body, self._headers(method, name))
-        if answer.status == _NOT_FOUND and self._session:
-            raise _SessionOver
+        answer = await send(body, _headers(session, method, name))
+        if answer.status == _NOT_FOUND and session.id:
+            raise _SessionOver(_cut(self._host, "ends each session at once"))
         message = _message(answer, number)
-        if message is None:
+        if message is None or answer.status in _TRANSIENT or answer.status >= 500:
             if answer.status >= 300:
                 raise response_failure(self._host, answer, "resource_moved" if answer.status < 400 else "")
             raise _cut(self._host, "ended its answer without a result")
         error, result = message.get("error"), message.get("result")
         if isinstance(error, dict):
-            code = error.get("code")
-            raise RemoteError(
-                code if isinstance(code, int) else 0, str(error.get("message", ""))[:_MOST_TEXT]
-            )
+            code, text = error.get("code"), str(error.get("message", ""))[:_MOST_TEXT]
+            failure = RemoteError(code if isinstance(code, int) else 0, text, answer.status)
+            if session.id and (answer.status, code) == (_BAD_REQUEST, _NO_SESSION):
+                raise _SessionOver(failure)  # the words of many servers that have been restarted
+            raise failure
         return _Message(result if isinstance(result, dict) else {}, answer.headers)
 
-    def _headers(self, method: str, name: str) -> dict[str, str]:
-        headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-        if method != "initialize":
-            headers["mcp-protocol-version"] = self.protocol
-        if self._session:
-            headers["mcp-session-id"] = self._session
-        if self.protocol == STATELESS:
-            headers["mcp-method"] = method
-            if name:
-                headers["mcp-name"] = name
-        return headers
+
+def _headers(session: _Session, method: str, name: str) -> dict[str, str]:
+    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    if session.protocol:
+        headers["mcp-protocol-version"] = session.protocol
+    if session.id:
+        headers["mcp-session-id"] = session.id
+    if session.protocol == STATELESS:
+        headers["mcp-method"] = method
+        if name:
+            headers["mcp-name"] = name
+    return headers
 
 
 _CLIENT: Final = {"name": "baton", "version": VERSION}
@@ -331,14 +381,14 @@ class _Calls:
         self._name, self._server, self._services = name, server, services
         self._scheme = scheme_of(server.credential)
         self._peer = Peer(server.url, server.protocol)
-        self._found = dict[str, dict[str, Any]]()
+        self._names = frozenset(one.name for one in server.tools.values())
+        self._found = dict[str, str]()
         self._until = 0
-        self._locks: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._lock = _LoopLock()  # calls that begin at once compare once
 
     async def call(self, tool: PinnedTool, arguments: dict[str, Any], context: StepContext) -> Any:
         """Return the result of a call. Raises `StepFailure`; no message has the credential."""
-        send = self._sender(context)
-        if changed := await self._changed(tool, send):
+        if changed := await self._changed(tool, context):
             raise SchemaMismatch(SCHEMA_CHANGED, changed, unsent=True)
         keyed = self._sender(context, context.idempotency_key)
         params = {"name": tool.name, "arguments": arguments}
@@ -348,32 +398,40 @@ class _Calls:
         except RemoteError as error:
             failure = self._refused(error)
         except StepFailure as error:
-            if error.code != _FAILED:
-                raise
             failure = error
+        if failure.code != _FAILED:  # it may have acted, whatever its schemas are now
+            raise failure
         # Some servers answer so for a tool that they no longer have, or for arguments of an older schema.
         self._until = 0
         with suppress(StepFailure):
-            if changed := await self._changed(tool, send):
+            if changed := await self._changed(tool, context):
                 failure = SchemaMismatch(SCHEMA_CHANGED, f"{changed}. {failure.message}")
         raise failure
 
-    async def _changed(self, tool: PinnedTool, send: Send) -> str:
+    async def _changed(self, tool: PinnedTool, context: StepContext) -> str:
         """Return the change of a tool whose schemas are no longer those of its pin, else an empty text.
 
         A failure says that this call was not sent, which says nothing of earlier ones with its key.
         """
+        send = self._sender(context)
         try:
-            async with self._lock():
+            async with asyncio.timeout(left_ms(self._services, context) / 1_000), self._lock():
                 if self._until <= self._services.clock.now():
-                    self._found = await self._peer.tools(send)
+                    self._found = {  # of pinned tools only: a server may list any number of others
+                        name: schema_pin(one.get("inputSchema"), one.get("outputSchema"))
+                        async for name, one in self._peer.tools(send)
+                        if name in self._names
+                    }
                     self._until = self._services.clock.now() + _COMPARED_MS
+        except TimeoutError as error:
+            what = f"the MCP server `{self._name}` has not listed its tools in time"
+            raise StepFailure("timeout", what, unsent=True) from error
         except RemoteError as error:
             raise _unsent(self._refused(error)) from error
         except StepFailure as failure:
             raise _unsent(failure) from None
         now = self._found.get(tool.name)
-        if now is not None and schema_pin(now.get("inputSchema"), now.get("outputSchema")) == tool.sha256:
+        if now == tool.sha256:
             return ""
         what = "no longer has it" if now is None else "has changed its schema"
         return (
@@ -382,7 +440,7 @@ class _Calls:
         )
 
     def _refused(self, error: RemoteError) -> StepFailure:
-        code = "server_error" if error.code == _INTERNAL_ERROR else _FAILED
+        code = _FAILED if error.is_refusal else "server_error"
         return StepFailure(
             code, f"the MCP server `{self._name}` answered with an error ({error.code}): {error.message}"
         )
@@ -443,13 +501,6 @@ class _Calls:
 
         return post
 
-    def _lock(self) -> asyncio.Lock:
-        """Return the lock of this event loop: calls that begin at once compare once."""
-        loop = asyncio.get_running_loop()
-        if self._locks is None or self._locks[0] is not loop:
-            self._locks = loop, asyncio.Lock()
-        return self._locks[1]
-
 
 def _unsent(failure: StepFailure) -> StepFailure:
     failure.happened, failure.unsent = False, True
@@ -481,7 +532,7 @@ async def pin_server(name: str, wanted: WantedServer, post: Send, credential: st
     try:
         if not await _is_stateless(peer, send):
             peer = Peer(wanted.url, _SESSIONS)
-        found = await peer.tools(send)
+        found = {called: one async for called, one in peer.tools(send)}
     except RemoteError as error:
         raise PinError(
             f"`{name}`: the server answered with an error ({error.code}): {error.message}"

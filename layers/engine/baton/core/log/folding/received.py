@@ -38,7 +38,7 @@ def fingerprint(payload: ev.Value, failure: ev.Failure | None = None) -> str:
 def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
     """Return the signals that wait, without the one of this key that the open wait at `slot` has taken."""
     work = state.open.get(slot)
-    name = "" if work is None else work.signal
+    name = "" if work is None else work.taken_signal
     # By name too: a caller may have given another signal the key "time".
     return tuple(other for other in state.signals if (other.name, other.key) != (name, key))
 
