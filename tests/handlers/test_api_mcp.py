@@ -177,6 +177,23 @@ def test_arguments_that_a_tool_does_not_take_are_refused(tool: str, arguments: A
     assert rpc(http, "tools/list", {"cursor": "!"})["error"]["code"] == -32602
 
 
+def test_a_wait_ends_when_the_answer_is_due(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at the saga take time, too."""
+    http.register(GREET)
+    left, begun, clock = [], call(http, "greet", name="Ada")["structuredContent"]["id"], http.engine.clock
+    began, late = clock.now(), [0.0]
+
+    async def sleep(seconds: float) -> None:
+        left.append(15_000 - 500 - late[0] - seconds * 1_000)
+        late[0] += seconds * 1_000 + 1_000  # a slow store
+
+    monkeypatch.setattr(served, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(type(clock), "now", lambda _: began + round(late[0]))
+    call(http, "watch_saga", saga=begun, wait_s=20)
+    assert left
+    assert min(left) >= 0
+
+
 def test_a_page_of_a_browser_is_no_client(http: Http) -> None:
     """The address of a page may have been made to stand for this machine (DNS rebinding)."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

@@ -46,7 +46,9 @@ async def test_it_waits_for_days_without_an_invocation_and_goes_on_with_one_tran
     shown = await world.queries().show(saga)
     assert shown["status"] == "waiting"
     (active,) = shown["active"]
-    assert (active["signal"], active["turn"]) == ("message", 1)
+    assert (active["signal"], active["turn"], active["state"]) == ("message", 1, "waiting")
+    explained = await world.queries().explain(saga, active["node"])
+    assert "waits for a message" in str(explained)
     head = world.log.heads()[0]
     assert not head.owner
     await asyncio.sleep(2 * DAY_S)

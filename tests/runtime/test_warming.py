@@ -159,6 +159,30 @@ async def test_a_row_that_no_release_reads_is_a_miss() -> None:
     assert (await house.dinner("Vienna", "k2"))[:2] == ["miss", ["Vienna 2", "2"]]
 
 
+async def test_a_changed_tool_and_another_one_are_called() -> None:
+    house = House()
+    await house.dinner("Vienna", "k1")
+    search = house.world.tools["tables.search"]
+
+    @tool("tables.look", registry=house.world.registry, effect="pure", cache="5m")
+    async def look(city: str, party: int) -> list[str]:
+        return []
+
+    other = DOCUMENT.replace("tables.search", "tables.look")
+    changes: list[dict[str, Any]] = [{"version": "2"}, {"result": {"type": "array"}}, {}]
+    found = list[str]()
+    for number, change in enumerate(changes):
+        changed = {
+            "tables.search": replace(search, **change),
+            "tables.look": replace(search, name="tables.look"),
+        }
+        house.world.tools = {**house.world.registry.specs(), **changed}
+        house.world._idle.clear()
+        document = DOCUMENT if change else other
+        found.append((await house.dinner("Vienna", f"n{number}", document))[0])
+    assert found == ["miss", "miss", "miss"]
+
+
 async def test_a_saga_that_was_forked_calls_again() -> None:
     house = House()
     saga = (await house.dinner("Vienna", "k1"))[2]

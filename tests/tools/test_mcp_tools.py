@@ -146,6 +146,20 @@ def test_a_server_that_was_restarted_may_say_so_with_400(tmp_path: Path) -> None
     assert pinned.fails("crm.lookup", email="c").code == "client_error"
 
 
+def test_a_server_that_speaks_another_protocol_now_has_refused_the_call(tmp_path: Path) -> None:
+    pinned = Pinned(RemoteServer(), tmp_path)
+    pinned.call("crm.lookup", email="a")
+    pinned.server.sessions.clear()
+
+    def begins(method: str, request: HttpRequest) -> HttpAnswer | None:
+        said = {"id": json.loads(request.body).get("id"), "result": {"protocolVersion": "2031-01-01"}}
+        return answer(200, said) if method == "initialize" else None
+
+    pinned.server.answers = begins
+    found = pinned.fails("crm.lookup", email="b")
+    assert (found.code, len(pinned.server.calls)) == ("client_error", 1)
+
+
 def test_no_call_goes_without_a_session_while_another_opens_a_new_one(tmp_path: Path) -> None:
     pinned = Pinned(RemoteServer(), tmp_path)
     pinned.call("crm.lookup", email="a")
@@ -362,7 +376,12 @@ def test_a_file_of_pins_that_was_changed_by_hand_is_refused(tmp_path: Path) -> N
     path = tmp_path / PINS
     text = path.read_text()
     assert text == write_pins(asyncio.run(pins_of(pinned.server))), "it is the same for the same server"
-    for wrong in ("{", text.replace('"maximum": 9', '"maximum": 90'), text.replace('"once"', '"often"', 1)):
+    for wrong in (
+        "{",
+        text.replace('"maximum": 9', '"maximum": 90'),
+        text.replace('"once"', '"often"', 1),
+        text.replace('"crm": {', '"std": {'),
+    ):
         path.write_text(wrong)
         with pytest.raises(ToolError, match=r"mcp\.lock\.json"):
             read_pins(path)

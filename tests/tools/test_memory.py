@@ -12,6 +12,7 @@ from baton.ports import StepFailure
 from baton.ports.models import Embedding
 from baton.testing.outside import EMBEDDING_MODEL, WordEmbedder
 from baton.tools.standard import Services
+from baton.tools.standard.kit import EARLIER_MS
 from tests.tools.outside import context, failure, perform, services
 
 SEAT, TEA = "Prefers window seats", "Drinks green tea"
@@ -106,3 +107,16 @@ def test_only_a_refused_request_costs_nothing(said: dict[str, Any], cost: list[s
     at = context()
     failure("std.recall", with_facts(embedder=Refusing(**said)), at, query="seats")
     assert [str(amount) for amount in at.spent] == cost
+
+
+def test_a_provider_that_hangs_is_left_before_the_attempt_ends() -> None:
+    asked = list[int]()
+
+    class Hanging:
+        async def embed(self, model: str, text: str, until: int) -> Embedding:
+            asked.append(until)
+            raise StepFailure("timeout", "no answer")
+
+    at = context()
+    failure("std.recall", with_facts(embedder=Hanging()), at, query="seats")
+    assert asked == [at.deadline_ms - EARLIER_MS]

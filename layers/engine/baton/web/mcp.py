@@ -20,7 +20,7 @@ from pydantic.types import JsonValue
 
 from baton.core.read.answers import OpenView
 from baton.core.version import VERSION
-from baton.errors import BatonError, Forbidden, UserError
+from baton.errors import BatonError, EngineFault, Forbidden, UserError
 from baton.runtime.requests.lists import WorkflowTool
 from baton.web.bodies.requests import MAX_KEY, Body, StartBody, idempotency_key, read_body
 from baton.web.replies import Ask, Reply, RouteCalls
@@ -31,6 +31,8 @@ _VERSION_HEADER: Final = "mcp-protocol-version"
 _NO_METHOD, _INVALID_PARAMS = -32601, -32602
 MOST_WAIT_S: Final = 20
 _WAIT_S: Final = 5
+_LOOK_MS: Final = 1_000
+"""Time for the last look at a saga, before an answer is due."""
 _MOST_TEXT: Final = 100_000
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 2.0
 _RUNNING: Final = frozenset({"pending", "running", "compensating"})
@@ -314,11 +316,14 @@ async def _watched(
     """
     if calls.roles.isdisjoint(calls.row("showSaga").roles):
         return dict(started)
-    left, pause = min(wait_s, (calls.deadline - calls.now()) / 1_000), _PAUSE_S
-    while True:
-        saga = await calls("showSaga", {"saga": started["id"]})
-        if saga["status"] not in going or left <= 0 or calls.now() >= calls.deadline:
-            shown: dict[str, Any] = msgspec.to_builtins(msgspec.convert(saga, ShownSaga))
-            return shown
+    left, pause, until = float(wait_s), _PAUSE_S, calls.deadline - _LOOK_MS
+    saga = await calls("showSaga", {"saga": started["id"]})
+    while saga["status"] in going and (left := min(left, (until - calls.now()) / 1_000)) > 0:
         await asyncio.sleep(min(pause, left))
         left, pause = left - pause, min(pause * 1.5, _LONGEST_PAUSE_S)
+        try:
+            saga = await calls("showSaga", {"saga": started["id"]})
+        except EngineFault:  # the store has no time left, or is ill: what was seen is true, too
+            break
+    shown: dict[str, Any] = msgspec.to_builtins(msgspec.convert(saga, ShownSaga))
+    return shown

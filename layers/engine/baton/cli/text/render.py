@@ -185,7 +185,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _line("See what is wrong with", f"breakers show {breaker}")
             seen.add(breaker)
         if name and name not in seen:
-            yield _line("Send the signal with", f"signal {me} {shlex.quote(str(name))}{_payload(item)}")
+            yield _sending(me, item)
         if child:
             yield _line("Look at its child with", f"show {child}")
         seen.add(name)
@@ -212,14 +212,14 @@ def _line(why: str, command: str) -> tuple[str, str]:
     return why, plain(command_line(command))
 
 
-def _payload(item: Mapping[str, Any]) -> str:
-    schema = item.get("payload")
-    if schema is None:
-        return " [--payload JSON]"
-    value = example_of(schema)
-    return " --payload " + (
-        "JSON" if value is None else shlex.quote(json.dumps(value[0], ensure_ascii=False))
-    )
+def _sending(saga: Any, item: Mapping[str, Any]) -> tuple[str, str]:
+    if "turn" in item:
+        return _line("Send it a message with", f"say {saga} TEXT")
+    schema, payload = item.get("payload"), "[--payload JSON]"
+    if schema is not None:
+        value = example_of(schema)
+        payload = f"--payload {shlex.quote(json.dumps(value[0], ensure_ascii=False)) if value else 'JSON'}"
+    return _line("Send the signal with", f"signal {saga} {shlex.quote(str(item['signal']))} {payload}")
 
 
 COLOURS = {

@@ -81,7 +81,9 @@ class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True,
 
     def view(self, schema: Any) -> dict[str, Any]:
         shown = {"turn": self.turn, "calls": self.used.calls, "tokens": self.used.tokens}
-        return {**shown, "signal": self.listens, "until": iso(self.until)} if self.until else shown
+        if not self.until:
+            return shown
+        return {**shown, "state": "waiting", "signal": self.listens, "until": iso(self.until)}
 
     @property
     def signal(self) -> str:

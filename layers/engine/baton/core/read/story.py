@@ -18,6 +18,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
+from baton.core.log.scopes import Agent
 from baton.core.log.slots import Slot, owner_of, slot_of
 from baton.core.log.state import State, carriers, unrescued
 from baton.core.nodes.base import Kind
@@ -590,7 +591,9 @@ class Reasons:
         if items := self.at_work(place):
             return f"waits for {texts_in_words(items)}"
         if place.opened is not None:
-            return f"waits for {wait_reason(place)}"
+            work = self._story.state.open.get(place.slot)
+            is_talking = isinstance(work, Agent) and work.until
+            return "waits for a message" if is_talking else f"waits for {wait_reason(place)}"
         readiness = self._readiness(place)
         if readiness == PENDING:
             return f"waits for its edges from {names_in_words(self.missing(place))}"

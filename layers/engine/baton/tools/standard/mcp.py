@@ -26,6 +26,7 @@ from baton.core.effects.toolspec import (
     EFFECTS,
     IDEMPOTENT,
     ONCE,
+    PREFIX,
     PURE,
     PinnedServer,
     PinnedTool,
@@ -113,10 +114,9 @@ def read_pins(path: Path) -> Pins:
         raise ToolError(f"{name} cannot be read: {error}; `baton mcp` writes it anew") from error
     for server, one in pins.servers.items():
         for called, tool in one.tools.items():
-            if not NAME.fullmatch(f"{server}.{called}") or tool.effect not in EFFECTS:
-                raise ToolError(
-                    f"{name}: `{server}.{called}` has a wrong name or effect; `baton mcp` writes it anew"
-                )
+            whole = f"{server}.{called}"
+            if not NAME.fullmatch(whole) or whole.startswith(PREFIX) or tool.effect not in EFFECTS:
+                raise ToolError(f"{name}: `{whole}` has a wrong name or effect; `baton mcp` writes it anew")
             if schema_pin(tool.parameters, tool.result) != tool.sha256:
                 raise ToolError(
                     f"{name}: the schemas of `{server}.{called}` are not those of its hash; `baton mcp` writes it anew"
@@ -265,7 +265,8 @@ class Peer:
         message = await self._ask(send, _Session(""), "initialize", params)
         version = message.result.get("protocolVersion")
         if version not in _OLDER:
-            raise RemoteError(0, f"speaks the protocol {str(version)[:40]!r}, which Baton does not")
+            what = f"speaks the protocol {str(version)[:40]!r}, which Baton does not"
+            raise RemoteError(0, what, _BAD_REQUEST)  # what was to be asked has not been sent
         session = _Session(version, message.headers.get("mcp-session-id", ""))
         told = _json({"jsonrpc": "2.0", "method": "notifications/initialized"})
         await send(told, _headers(session, "", ""))
