@@ -136,6 +136,19 @@ async def test_its_limits_count_over_the_whole_conversation() -> None:
     assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Two.", 2)
 
 
+async def test_a_message_that_does_not_fit_into_its_tokens_fails_it() -> None:
+    world, model, saga = await talking(
+        says("Hello."), more=f"{TALK}, tokens: 1300", node=", on_failure: fail"
+    )
+    await world.service().say(saga, "x" * 2_000, "k1")
+    await asyncio.sleep(5)
+    shown = await world.queries().show(saga)
+    assert (shown["status"], len(model.requests)) == ("failed", 1)
+    assert [event.failure.code for event in world.events(saga) if isinstance(event, StepFailed)] == [
+        "agent_exhausted"
+    ]
+
+
 async def test_a_message_to_a_saga_that_hears_none_is_refused() -> None:
     world = World.start()
     Desk(world)
