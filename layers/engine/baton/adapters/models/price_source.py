@@ -52,13 +52,9 @@ def _models(provider: source.Provider) -> Iterator[PricedModel]:
 
 
 def _dated(given: source.ConditionalPrice, *, answers: bool) -> DatedPrice | None:
-    """Return a price; `answers` false: of a model that embeds, whose output is no tokens and costs nothing."""
-    figures = vars(given.prices)
-    price = _price(
-        figures
-        if answers
-        else {"output_mtok": Decimal(0)} | {k: v for k, v in figures.items() if v is not None}
-    )
+    """Return a price; `answers` is false for a model that embeds: its output costs nothing."""
+    figures = {name: one for name, one in vars(given.prices).items() if one is not None}
+    price = _price(figures if answers else {"output_mtok": Decimal(0), **figures})
     if price is None:
         return None
     when = given.constraint

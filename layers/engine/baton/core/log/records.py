@@ -472,10 +472,8 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Base class of the events of a node that is done.
-
-    `keep` False: no node reads its output any more, so the state does not hold it. `full`: the full value, if
-    the output is a summary of it.
+    """Base class of the events of a node that is done. `full`: the full value, if the output is a summary.
+    `keep` False: no node reads its output any more, so the state does not hold it.
     """
 
     output: Value
@@ -491,10 +489,7 @@ TIMED_OUT = {"timed_out": True}
 
 
 class Work(msgspec.Struct, frozen=True, gc=False):
-    """Base class of open work; by default it delegates to its inner steps.
-
-    Each kind overrides the methods in which it differs.
-    """
+    """Base class of open work. By default it delegates to its inner steps; a kind overrides what differs."""
 
     word: ClassVar[str] = "waiting"
     """The word for a slot with this work."""
