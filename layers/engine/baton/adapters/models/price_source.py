@@ -52,7 +52,7 @@ def _models(provider: source.Provider) -> Iterator[PricedModel]:
 
 
 def _dated(given: source.ConditionalPrice, *, answers: bool) -> DatedPrice | None:
-    """Return a price; `answers` false: of a model that embeds, whose output is no tokens and costs nothing."""
+    """Return a price; `answers` false: of a model that embeds, whose output costs nothing."""
     figures = vars(given.prices)
     price = _price(
         figures
