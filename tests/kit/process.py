@@ -375,6 +375,7 @@ class Process:
         for part in (part for part, calls in PARTS.items() if name in calls and self.world.outage_of(part)):
             how = how or (REFUSES if part == INDEX else self.world.outage_of(part))
             self.lost_leases += how == HANGS and name in ("take", "release")
+            self.unanswered += self.home.is_old and name == "release"  # it cannot record that it gave up
         if how == REFUSES:
             raise Throttled("not now")
         if how == HANGS:
