@@ -43,7 +43,7 @@ LEFT = {
     "core/decide/context.py": 1,
     "core/recovery.py": 1,
     "core/read/metrics.py": 1,  # a figure of the Lambda function, not of the kind
-    "core/read/story.py": 2,
+    "core/read/story.py": 3,
     "core/read/usage.py": 3,
     "runtime/models/sessions.py": 2,  # the transcript of an agent, from its log
     "runtime/models/model_caller.py": 1,

@@ -91,8 +91,7 @@ LONGEST_MESSAGE = 500
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures behind a failed join or child: its code, the beginning of its message, and its
-    node.
+    """One of the failures behind a failed join or child: its code, its node, the beginning of its message.
 
     `kind`: of a child's failure, the class of its root cause.
     """
@@ -184,9 +183,7 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Takeover(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A task that a person takes over by hand: its URL, a picture of its present state, and the
-    instructions.
-    """
+    """A task that a person takes over by hand: its URL, a picture of its state, and the instructions."""
 
     url: str
     picture: str = ""
@@ -472,8 +469,10 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
-    """Base class of the events of a node that is done. `full`: the full value, if the output is a summary.
-    `keep` False: no node reads its output any more, so the state does not hold it.
+    """Base class of the events of a node that is done.
+
+    `keep` False: no node reads its output any more, so the state does not hold it. `full`: the full value, if
+    the output is a summary of it.
     """
 
     output: Value
@@ -484,12 +483,11 @@ class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
 _NONE: dict[str, Any] = {}
 
 
-TIMED_OUT = {"timed_out": True}
-"""The output of a wait for a signal whose time is over."""
+TIMED_OUT = {"timed_out": True}  # the output of a wait for a signal whose time is over
 
 
 class Work(msgspec.Struct, frozen=True, gc=False):
-    """Base class of open work. By default it delegates to its inner steps; a kind overrides what differs."""
+    """Base class of open work; by default it delegates to its inner steps. Kinds override what differs."""
 
     word: ClassVar[str] = "waiting"
     """The word for a slot with this work."""
