@@ -5,9 +5,9 @@ from __future__ import annotations
 from baton import Context, tool
 
 ORDERS = {7: 4_200, 8: 900}
-"""What orders have cost, in cents."""
+"""Prices of orders, in cents."""
 REFUNDS: dict[str, tuple[int, int]] = {}
-"""What was paid back: order and cents, by the key of the call."""
+"""Refunds: order and cents, by the key of the call."""
 REQUESTS: list[str] = []
 """The keys of all requests for a refund."""
 

@@ -98,7 +98,7 @@ class _Deployment:
 
 
 def remembered(fate: str = "", at: int = 0) -> tuple[list[str], list[str]]:
-    """What is wrong after a run whose write number `at` meets the fate, and all its writes."""
+    """Return the faults after a run whose write number `at` meets the fate, and all its writes."""
     try:
         return run_virtual(_remembered(Plan(at={at: fate} if at else {})), MOST_ROUNDS)
     except Livelock as error:

@@ -166,7 +166,7 @@ async def pins_of(server: RemoteServer, *, trust_hints: bool = False, **tools: W
 
 
 def died(*_: Any) -> HttpAnswer:
-    """What a client finds of a server that dies while it works."""
+    """Raise as a client does whose server dies while it works."""
     raise StepFailure("connection_failed", "crm.example.com: the connection was closed")
 
 

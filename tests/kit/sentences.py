@@ -32,7 +32,7 @@ Raised = TypeVar("Raised", bound=BaseException)
 
 @cache
 def golden(room: str) -> Mapping[str, list[Any]]:
-    """What each test of a room heard, in order; by file and name of the test."""
+    """Sentences that each test of a room heard, in order; by file and name of the test."""
     file = GOLDEN / f"{room}.yaml"
     found: Mapping[str, list[Any]] = yaml.load(file.read_text("utf-8"), _LOADER) if file.exists() else {}
     return found

@@ -68,7 +68,7 @@ graphs:
 
 
 def with_many(world: World, count: int = 30) -> list[str]:
-    """So many tools of a customer database; what is called."""
+    """Add so many tools of a customer database; the list has each call."""
     called: list[str] = []
 
     def declare(number: int) -> None:

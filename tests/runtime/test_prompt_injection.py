@@ -1,4 +1,4 @@
-"""What a model itself writes is data, too. The rest, from tools to people, is in test_injection.py."""
+"""Texts of a model itself are data, too. The rest, from tools to people, is in test_injection.py."""
 
 from __future__ import annotations
 
