@@ -65,8 +65,10 @@ test: install-dev  ## linters, types and every test
 lint: install-dev  ## ruff: rules and format
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check . && echo "ruff: no problems"
 
-types: install-dev  ## mypy --strict
-	@$(BIN)/mypy
+# The types of tests take as long as all others, and running the tests shows most of what they would: `make soak` checks these, too.
+TYPED := hatch_build.py layers/engine/baton layers/app functions examples benchmarks docs
+types: install-dev  ## mypy --strict; make types TYPED= checks the tests, too
+	@$(BIN)/mypy $(TYPED)
 
 # $(call run,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
 run = $(BIN)/pytest -q --counts=build/test/$(1).json -o cache_dir=build/test/$(1).cache $(2) $(ARGS)
@@ -113,7 +115,7 @@ e2e: install-dev  ## the whole deployment in processes of its own
 	@$(call run,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e --reruns 1 -raR $(LONGEST) $(E2E_FILES))
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
-	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
+	@BATON_SOAK=all BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
 graphs: install-dev  ## random graphs against the interpreter, at length: make graphs EXAMPLES=100000 SEED=7
 	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py tests/core/graphs/test_counted_on.py
@@ -122,6 +124,7 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 soak: install-dev  ## every fault at every write and the longest tests, then schedules for as long as you like: make soak SECONDS=600 SEED=7
+	@$(BIN)/mypy
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES)
 	@BATON_EXAMPLES=35 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS)

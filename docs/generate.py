@@ -87,7 +87,7 @@ from docs.scale_tables import (
     scale_waiting,
 )
 from docs.settings_table import parameters, settings
-from docs.transitions import NONE, Transitions, find_operations, find_transitions
+from docs.transitions import FOUND, NONE, Transitions, find_operations, find_transitions, searched
 from tests.architecture.law import ALLOWED
 
 ROOT = Path(__file__).parents[1]
@@ -404,7 +404,8 @@ def render(page: str) -> str:
 
 
 def main() -> None:
-    """Write every page whose generated parts have changed, and every file."""
+    """Search for transitions, then write every page whose generated parts have changed, and every file."""
+    FOUND.write_text(searched(), "utf-8")
     for page in PAGES:
         text = page.read_text("utf-8")
         if (fresh := render(text)) != text:

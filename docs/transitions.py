@@ -7,9 +7,11 @@ printed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -115,31 +117,52 @@ Transitions = Mapping[tuple[str, str], frozenset[str]]
 Found = dict[tuple[str, str], set[str]]
 
 
+FOUND = Path(__file__).with_suffix(".json")
+"""What the last search has found, for the pages: a search takes ten seconds, which only `make soak` spends."""
+
+
 def find_transitions() -> Transitions:
-    """All transitions of all lives of the small sagas. The same in every run."""
-    return _all_lives()[0]
+    """All transitions of all lives of the small sagas, as the last search has found them."""
+    return _found()[0]
 
 
 def find_operations() -> Transitions:
     """All transitions of the work at a slot in these lives, forks aside."""
-    return _all_lives()[1]
-
-
-def transitions_of(document: str) -> Transitions:
-    return _lives_of(document)[0]
+    return _found()[1]
 
 
 @cache
+def _found() -> tuple[Transitions, Transitions]:
+    stored: list[dict[str, dict[str, list[str]]]] = json.loads(FOUND.read_text("utf-8"))
+    first, second = (
+        {(kind, before): frozenset(after) for kind, rows in one.items() for before, after in rows.items()}
+        for one in stored
+    )
+    return first, second
+
+
+def searched() -> str:
+    """Search all lives, and return what was found as the text of `FOUND`. The same in every run."""
+    stored = []
+    for found in _all_lives():
+        rows: dict[str, dict[str, list[str]]] = {}
+        for (kind, before), after in sorted(found.items()):
+            rows.setdefault(kind, {})[before] = sorted(after)
+        stored.append(",\n".join(f'"{kind}": {json.dumps(one)}' for kind, one in rows.items()))
+    return "[{\n" + "\n},{\n".join(stored) + "\n}]\n"
+
+
 def _all_lives() -> tuple[Transitions, Transitions]:
     found: tuple[Found, Found] = {}, {}
     for document in DOCUMENTS:
-        for known, more in zip(found, _lives_of(document), strict=True):
+        for known, more in zip(found, lives_of(document), strict=True):
             for key, after in more.items():
                 known.setdefault(key, set()).update(after)
     return _frozen(found[0]), _frozen(found[1])
 
 
-def _lives_of(document: str) -> tuple[Transitions, Transitions]:
+def lives_of(document: str) -> tuple[Transitions, Transitions]:
+    """The transitions of a document's saga, and those of the work at its slots."""
     found, worked = Found(), Found()
     _explore(Program(compile_document(document, TOOLS), KINDS), found, worked)
     return _frozen(found), _frozen(worked)

@@ -7,14 +7,15 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 ROOT = Path(__file__).parents[2]
 MEMORY_BYTES: Final = 2 << 30
 PROCESSOR_S: Final = 20
+_T = TypeVar("_T")
 
 
 def apart(cases: Mapping[str, Callable[[], tuple[Any, str]]]) -> None:
@@ -41,6 +42,11 @@ def _tried(work: Callable[[], tuple[Any, str]]) -> list[Any]:
         told = pipe.read()
     _, status = os.waitpid(child, 0)
     return json.loads(told) if told else ["died", f"status {status}", PROCESSOR_S, 0.0]
+
+
+def some(cases: Sequence[_T]) -> Sequence[_T]:
+    """Every third case; `make soak` has all of them (`BATON_CRASH_POINTS=all`)."""
+    return cases[:: 1 if os.environ.get("BATON_CRASH_POINTS") else 3]
 
 
 def tried_apart(module: str) -> list[Any]:

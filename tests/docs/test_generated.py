@@ -12,11 +12,12 @@ from baton.core.log import events as ev
 from baton.core.log.state import LISTS
 from baton.core.log.work import Open
 from docs import generate
-from docs.transitions import REPEATED, find_operations, find_transitions, transitions_of
+from docs.transitions import DOCUMENTS, FOUND, REPEATED, find_operations, find_transitions, lives_of, searched
 from tests.docs.pages import Page
 
 # `make soak` has all.
-SOME = REPEATED if os.environ.get("BATON_TRANSITIONS") == "all" else REPEATED[:1]
+IS_ALL = os.environ.get("BATON_TRANSITIONS") == "all"
+SOME = REPEATED if IS_ALL else (REPEATED[0], *DOCUMENTS[1::4])
 
 
 @pytest.mark.parametrize("page", [Page(path) for path in generate.PAGES], ids=lambda page: page.name)
@@ -62,9 +63,14 @@ def test_the_search_opens_and_ends_every_kind_of_open_work() -> None:
 
 
 @pytest.mark.parametrize("document", SOME)
-def test_a_saga_that_is_not_searched_for_the_pages_comes_to_nothing_new(document: str) -> None:
-    known, found = find_transitions(), transitions_of(document)
-    assert {key: after for key, after in found.items() if not after <= known.get(key, frozenset())} == {}
+def test_a_saga_comes_to_nothing_that_the_pages_lack(document: str) -> None:
+    for known, found in zip((find_transitions(), find_operations()), lives_of(document), strict=True):
+        assert {key: after for key, after in found.items() if not after <= known.get(key, frozenset())} == {}
+
+
+@pytest.mark.soak
+def test_a_search_finds_what_the_pages_have() -> None:
+    assert searched() == FOUND.read_text("utf-8"), f"{FOUND.name} is stale: {generate.COMMAND}"
 
 
 def test_only_a_fork_leads_out_of_an_end() -> None:

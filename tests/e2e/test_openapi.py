@@ -23,7 +23,7 @@ from baton.web.routes import ROUTES
 from tests.e2e.deployment import ROOT, TENANT, USER, Deployment, until
 from tests.kit.patience import PATIENCE_S
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 FEW = "1"
 EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
 SEED = os.environ.get("BATON_FUZZ_SEED", "1")

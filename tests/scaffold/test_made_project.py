@@ -60,6 +60,7 @@ def test_a_project_with_a_function_has_clean_types_and_format(tmp_path: Path, ru
         assert clean.returncode == 0, clean.stdout + clean.stderr
 
 
+@pytest.mark.soak  # a project of its own, as the next
 def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
     folder = make_project(tmp_path / "broken").folder
     tools = folder / "layers/app/sagas/order.py"
@@ -71,6 +72,7 @@ def test_its_own_tests_notice_what_is_wrong(tmp_path: Path, run: Run) -> None:
     assert "  price: succeeded = {'item': 'tea', 'total_cents': 350}" in done.stdout
 
 
+@pytest.mark.soak
 def test_its_tests_have_the_variables_of_its_configuration(tmp_path: Path, run: Run) -> None:
     folder = make_project(tmp_path / "with-variables").folder
     config = folder / "baton.toml"

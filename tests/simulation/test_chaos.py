@@ -15,7 +15,7 @@ pytestmark = pytest.mark.simulation
 
 # Each third scenario meets one that is drawn (all of them in `make soak`), others in turn, and more if faults were few; `make soak` draws as many as wanted.
 SEEDS, FEWEST_FAULTS = 16, 2
-SOME = [*enumerate(ALL)][:: 1 if os.environ.get("BATON_CRASH_POINTS") else 3]
+SOME = [*enumerate(ALL)][:: 1 if os.environ.get("BATON_CRASH_POINTS") else 5]
 
 
 @pytest.mark.parametrize(("place", "scenario"), SOME, ids=[scenario.name for _, scenario in SOME])

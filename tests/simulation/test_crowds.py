@@ -13,7 +13,7 @@ from tests.kit.crowds import HOUR_MS, backlog, weeks
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(3_600)]
 
-WAITING = int(os.environ.get("BATON_CROWDS", "1000"))
+WAITING = int(os.environ.get("BATON_CROWDS", "500"))
 DUE = min(WAITING, 20_000)
 
 

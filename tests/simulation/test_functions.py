@@ -21,7 +21,7 @@ from tests.kit.virtual_time import run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
-SEEDS = range(500 if os.environ.get("BATON_CRASH_POINTS") else 24)
+SEEDS = range(500 if os.environ.get("BATON_CRASH_POINTS") else 12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

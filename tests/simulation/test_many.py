@@ -15,7 +15,7 @@ from tests.kit.process import REFUSES, Outage
 
 pytestmark = pytest.mark.simulation
 
-HUNDREDS = 500 if os.environ.get("BATON_CROWDS") else 250
+HUNDREDS = 500 if os.environ.get("BATON_CROWDS") else 120
 
 
 def test_hundreds_of_sagas_come_to_their_end_through_faults_of_every_kind() -> None:

@@ -16,7 +16,7 @@ from tests.kit.neighbours import seconds_of_twenty
 pytestmark = pytest.mark.simulation
 
 MOST = 3.0  # times as long as alone
-FLOOD = 1_000 if os.environ.get("BATON_CROWDS") else 600
+FLOOD = 1_000 if os.environ.get("BATON_CROWDS") else 400
 
 
 @pytest.mark.parametrize(("slots", "flood"), [(50, FLOOD), (2, 2 * FLOOD // 5)])

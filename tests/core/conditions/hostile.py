@@ -13,6 +13,7 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any, Final
 
+from tests.core.apart import some
 from tests.core.conditions.corpus import REFUSED, Case, outcome
 
 TOO_LARGE: Final = "condition_too_large"
@@ -334,13 +335,14 @@ DATA: Final = [
 ]
 
 HOSTILE: Final = [*SOURCES, *DATA]
+TRIED: Final = some(HOSTILE)
 
 
 def main() -> None:
     """Tries all of them, and prints for each what came of it, the words to it, and the processor time it took."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
-    for case in HOSTILE:
+    for case in TRIED:
         start = process_time()
         found, words = outcome(case)
         sys.stdout.write(json.dumps([case.name, found, words, process_time() - start]) + "\n")
