@@ -210,6 +210,7 @@ def fill(site: Site) -> tuple[str, ...]:
         *(f"sagas/{answered}{part}" for part in ("", "/log", "/fork", "/rollback")),
         *(f"sagas/{one}{part}" for one in (parked, failed) for part in ("", "/log")),
         *(f"sagas/{answered}/values/{digest}", f"sagas/{parked}/resume"),
+        f"sagas/{answered}/diff?with={failed}",
         *(f"sagas/{parked}/pause", f"sagas/{parked}/wake"),
         *(f"sagas/{one}/log" for one in (heard, cancelled)),
         *(f"bulk/{many}?{urlencode({'workflow': 'hostile-open'})}" for many in ("cancel", "resume", "pause")),

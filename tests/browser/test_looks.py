@@ -150,3 +150,22 @@ def test_a_graph_and_the_chart_of_time_fit_a_phone_and_a_node_is_chosen_there(
     page.locator("svg.graph:visible a", has_text="confirm_bar").click()
     expect(page.locator(".panel h2")).to_contain_text("confirm_bar")
     expect(page.locator(".panel h2")).to_be_in_viewport()
+
+
+def test_the_slider_leads_through_versions_and_to_what_is_different_now(site: Site, visitor: Visitor) -> None:
+    saga, page = site.start("dinner", {"city": "Lisbon", "party": 4, "at": EVENING}), visitor()
+    site.settle()
+    page.goto(f"sagas/{saga}?node=itinerary")
+    slider, node = page.get_by_role("slider"), page.locator("svg.graph:visible .node", has_text="itinerary")
+    expect(node).to_contain_text("ran")
+    slider.press("ArrowLeft")
+    expect(page.locator("output")).to_have_text("12")
+    expect(node).to_contain_text("ready")
+    expect(slider).to_be_focused()
+    expect(slider).to_be_in_viewport()
+    expect(page.locator(".panel h2")).to_contain_text("itinerary")
+    page.get_by_role("link", name="What is different now").click()
+    differing = page.locator(".node.differs", has_text="itinerary")
+    expect(differing).to_have_count(2)
+    expect(differing.first).to_contain_text("ready")
+    expect(page.locator(".difference", has_text="itinerary")).to_contain_text("Not there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -156,6 +157,8 @@ def pages(http: Http) -> list[str]:
         f"{SAGA}/log/1",
         f"{SAGA}/cost",
         f"{SAGA}/graph",
+        f"{SAGA}/diff",
+        f"{SAGA}/diff?with={GRACE.id}",
         f"{SAGA}?node=guests",
         f"{SAGA}/log?kind=failures",
         f"{SAGA}/fork",
@@ -430,3 +433,35 @@ def test_an_earlier_version_is_shown_as_it_was_and_offers_nothing(http: Http, br
     assert [(one["min"], one["max"], one["value"]) for one in sliders] == [("1", "3", "2")]
     assert ("etag" in now.headers, "etag" in then.headers) == (True, False)
     assert [browser.get(f"{SAGA}?at={at}").status for at in ("4", "x")] == [404, 400]
+    steps = browser.get(f"{SAGA}?at=2&node=say")
+    assert {"?at=1&node=say", "?at=3&node=say", f"{SAGA}/diff?at=2"} <= _links(steps), "the node stays chosen"
+    marked = [str(one.get("class")) for name, one in then.elements() if name in ("line", "rect")]
+    assert ("mark" in marked, any("later" in one for one in marked)) == (True, False)
+    graph = browser.get(f"{SAGA}/graph?at=1")
+    assert (graph.status, " 1. " in graph.text, f"{SAGA}?at=1&node=say#node" in _links(graph)) == (
+        200,
+        True,
+        True,
+    )
+
+
+def test_two_sagas_or_two_versions_of_one_stand_side_by_side_with_what_differs(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA, ECHO, {"words": HOSTILE, "same": 1})
+    begin(http.engine, GRACE, ECHO, {"words": "other", "same": 1})
+    for saga, said in ((ADA, {"a": 1, "b": 2}), (GRACE, {"a": 1, "b": 3, "c": 4})):
+        append(http.engine, StepSucceeded(node="say", attempt=1, output=Value(v=said), **_AT), ref=saga)
+    there = f"{SAGA}/diff"
+    form, seen, before = (browser.get(f"{there}{query}") for query in ("", f"?with={GRACE.id}", "?at=1"))
+    assert ("What differs" in form.text, "What differs" in seen.text) == (False, True)
+    marked = re.findall("<mark>(.*?)</mark>", unescape(seen.html))
+    assert marked[-3:] == ['  "b": 2', '  "b": 3,', '  "c": 4']
+    differing = [one["class"] for name, one in seen.elements() if name == "g"]
+    assert differing == ["node ran differs"] * 2
+    assert {SAGA, f"/console/sagas/{GRACE.id}?at=2&node=say#node"} <= _links(seen)
+    assert "Not there" in before.text
+    assert f"{SAGA}?at=1&node=say#node" in _links(before)
+    assert f"baton diff {ADA.id} --at 1" in before.text
+    refused = (f"?with={GRACE.id}&to=9", "?with=unknown", "?at=x")
+    assert [browser.get(f"{there}{query}").status for query in refused] == [404, 404, 400]

@@ -248,7 +248,7 @@ def _frames(places: Mapping[str, Point], loops: Mapping[str, Sequence[str]]) -> 
 
 
 _LETTERS: Final = 21
-_NOT_TAKEN: Final = frozenset({"skipped", "dropped", "joining"})
+_NOT_TAKEN: Final = frozenset({"skipped", "dropped", "joining", "unreached"})
 _EDGES: Final = {
     "branch": "dotted",
     "catch": "catch",
@@ -266,13 +266,15 @@ _TIP: Final = Markup(
 class Became:
     """State of a node: a word. rounds: number of rounds.
 
-    items: for a map, the number of ended items, and the number of failed ones.
+    items: for a map, the number of ended items, and the number of failed ones. differs: another saga, with
+    which the page compares this one, has another result here.
     """
 
     word: str
     rounds: int = 1
     items: int = 0
     failed: int = 0
+    differs: bool = False
 
     @property
     def folded(self) -> str:
@@ -353,6 +355,13 @@ def drawings(
     ]
 
 
+def draw_rows(workflow: Mapping[str, Any], known: Mapping[str, Became], there: str, *, page: str) -> Markup:
+    """Return the drawing with a node in each row, so that two of them can stand side by side. page: a name
+    of this drawing on its page.
+    """
+    return _draw(lay_out_rows(*_graph(workflow)), workflow, known, there, page=page)
+
+
 def _graph(workflow: Mapping[str, Any]) -> tuple[list[str], list[Edge], dict[str, list[str]]]:
     """Return the nodes, the edges, and the loops around each node."""
     nodes = [str(node["name"]) for node in workflow["nodes"]]
@@ -430,7 +439,7 @@ def _node(
     word = label(known.word) if known else "not reached"
     rounds = (f", {known.rounds} rounds" if known.rounds > 1 else "") + known.folded if known else ""
     to = f"{there}{'&' if '?' in there else '?'}node={part(name)}#node"
-    said = f"{label(kind)}, {word}{rounds}"
+    said = f"{label(kind)}, {word}{rounds}{', differs' if known and known.differs else ''}"
     if not there:
         to, said = f"{page}#node-{part(name)}", label(kind)
     return Markup(
@@ -443,7 +452,11 @@ def _node(
         name=short_text(name, 128),
         short=short_text(name, 128) if len(name) <= _LETTERS else f"{short_text(name[: _LETTERS - 1])}…",
         said=said,
-        state=part(known.word) if known else "unreached" if there else "plain",
+        state=(part(known.word) + (" differs" if known.differs else ""))
+        if known
+        else "unreached"
+        if there
+        else "plain",
         x=x,
         y=y,
         w=WIDTH,

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from markupsafe import escape
 
 from baton.console.acting import action_done, pace, possible
-from baton.console.drawing import Became, became, draw_svg, drawings
+from baton.console.drawing import Became, became, draw_rows, draw_svg, drawings
 from baton.console.rendering import (
     commands,
     fitting_length,
@@ -71,17 +72,15 @@ async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] |
 
 async def graph(visit: Visit) -> Answer:
     """Return the page of the graph, with the state of each node."""
-    saga = visit.path["saga"]
-    view = await visit.call("showSaga", {"saga": saga})
-    if (tag := tag_of(view["version"])) == visit.seen:
+    saga, at = visit.path["saga"], visit.query.get("at", "")
+    past = {"at": at} if at else {}
+    view = await visit.call("showSaga", {"saga": saga}, past)
+    tag = "" if past else tag_of(view["version"])
+    if tag and tag == visit.seen:
         return Unchanged()
-    workflow = await workflow_of(visit, view)
-    try:
-        way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
-    except UserError:
-        way = None
+    workflow, way = await _graph_and_way(visit, view, past)
     chosen = visit.query.get("zoom", "")
-    zoom, known, there = chosen if chosen in ZOOMS else "", became(view, way), f"/console/sagas/{saga}"
+    zoom, known, there = chosen if chosen in ZOOMS else "", became(view, way), _address(view, past)
     drawn = list[tuple[str, Any]]()
     if workflow and zoom:
         drawn = [("any", draw_svg(workflow, known, there, None if zoom == FIT else int(zoom)))]
@@ -92,10 +91,25 @@ async def graph(visit: Visit) -> Answer:
         "drawings": drawn,
         "zoom": zoom,
         "zooms": ZOOMS,
+        "at": view["version"] if past else 0,
         "is_whole": way is not None and way["next"] is None,
         "commands": "\n".join(_printing(visit, view, workflow)),
     }
     return Html(template="graph.html", title=f"Graph of {saga}", data=data, tag=tag, every=pace(view))
+
+
+async def _graph_and_way(
+    visit: Visit, view: Mapping[str, Any], past: Mapping[str, str]
+) -> tuple[dict[str, Any] | None, Any]:
+    """Return the version whose graph a saga runs, and the steps that it took; None for what is not known."""
+    way = _maybe(visit, "showWay", {"saga": view["id"]}, {"limit": _STEPS, **past})
+    workflow, steps = await asyncio.gather(workflow_of(visit, view), way)
+    return workflow, steps
+
+
+def _address(view: Mapping[str, Any], past: Mapping[str, str]) -> str:
+    """Return the address of the page of a saga, as it is or as it was."""
+    return f"/console/sagas/{part(view['id'])}" + (f"?at={view['version']}" if past else "")
 
 
 def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any] | None) -> list[str]:
@@ -171,9 +185,8 @@ async def saga_page(visit: Visit) -> Answer:
     `at`, as it was at that version, without the actions of today.
     """
     path, at = {"saga": visit.path["saga"]}, visit.query.get("at", "")
-    view = await visit.call("showSaga", path)
-    newest = view["version"]
-    past = {"at": at} if at not in ("", "0", str(newest)) else {}
+    newest = view = await visit.call("showSaga", path)
+    past = {"at": at} if at not in ("", "0", str(newest["version"])) else {}
     if past:
         view = await visit.call("showSaga", path, past)
     # The chart of a saga that goes on grows.
@@ -182,28 +195,25 @@ async def saga_page(visit: Visit) -> Answer:
     if tag and tag == visit.seen:
         return Unchanged()
     is_costed = view["version"] <= _SHORT and not past  # it is added up from the whole log
-    way, workflow, costs, page = await asyncio.gather(
-        _maybe(visit, "showWay", path, {"limit": _STEPS, **past}),
-        workflow_of(visit, view),
+    (workflow, way), costs, page = await asyncio.gather(
+        _graph_and_way(visit, view, past),
         _maybe(visit, "showCost", path) if is_costed else _nothing(),
         visit.call("listEvents", path, {"limit": _CHARTED}),
     )
-    if past:
-        page = _up_to(page, view["version"])
     chosen = visit.query.get("node", "") or _first_node(view, way)
     panel = None
     if chosen:
-        # An address with a node that is none is wrong; the log of a saga may be too long for any.
+        # An address with a node that is none is wrong, unless the graph was another one then; the log of a
+        # saga may be too long for any.
         asked = visit.call("explainNode", path | {"node": chosen}, past)
-        panel = await asked if visit.query.get("node") else await _otherwise_none(asked)
+        is_sure = visit.query.get("node") and not past
+        panel = await asked if is_sure else await _otherwise_none(asked)
     drawn, known = list[tuple[str, Any]](), became(view, way)
     if workflow and len(workflow["nodes"]) <= BESIDE:
-        there, node = f"/console/sagas/{part(view['id'])}", panel["node"] if panel else ""
-        there += f"?at={view['version']}" if past else ""
-        drawn = drawings(workflow, known, there, chosen=node, is_beside=True)
+        node = panel["node"] if panel else ""
+        drawn = drawings(workflow, known, _address(view, past), chosen=node, is_beside=True)
     last = page if page["next"] is None else await _newest(visit, view)
-    rows = list(event_rows((_up_to(last, view["version"]) if past else last)["entries"]))
-    then = replace(visit, now=milliseconds(view["updated_at"]) or visit.now) if past else visit
+    rows = list(event_rows(one for one in last["entries"] if one["version"] <= view["version"]))
     wanted = _wanted(visit)
     data = {
         "saga": view,
@@ -213,8 +223,9 @@ async def saga_page(visit: Visit) -> Answer:
         "way": way,
         "drawings": drawn,
         "panel": _panel(visit, panel, known, rows) if panel else None,
-        "time": time_data(then, view, page),
-        "newest": newest,
+        "is_chosen": bool(visit.query.get("node")),
+        "time": time_data(visit, newest, page, (milliseconds(view["updated_at"]) or 0) if past else 0),
+        "newest": newest["version"],
         "at": view["version"] if past else 0,
         "kinds": _kinds((one.event for one in rows), wanted),
         "wanted": wanted,
@@ -227,12 +238,6 @@ async def saga_page(visit: Visit) -> Answer:
         "commands": _commands(visit, view, panel, past),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
-
-
-def _up_to(page: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return the part of a page of the log up to a version."""
-    entries = [one for one in page["entries"] if one["version"] <= version]
-    return {"entries": entries, "next": page["next"] if len(entries) == len(page["entries"]) else None}
 
 
 def _first_node(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> str:
@@ -308,6 +313,79 @@ def _commands(
             commands(visit.api, f"{at}/explain/{part(panel['node'])}", ["explain", saga, panel["node"]])
         )
     return "\n".join([*found, printing(visit.api, saga), f"baton logs {shlex.quote(saga)}"])
+
+
+async def comparison(visit: Visit) -> Html:
+    """Return the page of two sagas side by side, or of two versions of one: `at` of the first, `to` of the
+    second. Without anything to compare it has only the form that asks for it.
+    """
+    saga, second = visit.path["saga"], visit.query.get("with", "").strip() or visit.path["saga"]
+    versions = {name: said for name in ("at", "to") if (said := visit.query.get(name, "").strip())}
+    data: dict[str, Any] = {"saga": saga, "second": second, "versions": versions, "found": None}
+    at = f"/sagas/{part(saga)}"
+    if second == saga and not versions:
+        await visit.call("showSaga", {"saga": saga})
+        data |= {"newest": 0, "commands": commands(visit.api, at, ["show", saga])}
+        return Html(template="comparison.html", title=f"Compare {saga}", data=data)
+    found = await visit.call("compareSagas", {"saga": saga, "second": second}, versions)
+    differing = {one["node"] for one in found["differences"] if one["node"]}
+    sides = [await _side(visit, found[name], name, differing) for name in ("first", "second")]
+    texts = [[_lines(one[side]) for side in ("first", "second")] for one in found["differences"]]
+    most = fitting_length(["\n".join(side) for texts_ in texts for side in texts_ if side], _ROOM_OF_VALUES)
+    data |= {
+        "found": found,
+        "sides": sides,
+        "rows": [
+            (one, _marked(first, second, most), _marked(second, first, most))
+            for one, (first, second) in zip(found["differences"], texts, strict=True)
+        ],
+        "commands": _comparing(visit, saga, second, versions),
+    }
+    return Html(template="comparison.html", title=f"{saga} and {second}", data=data)
+
+
+_ROOM_OF_VALUES: Final = 80_000  # bytes of all values of a comparison
+
+
+async def _side(visit: Visit, found: Mapping[str, Any], name: str, differing: set[str]) -> dict[str, Any]:
+    """Return a side of a comparison: the saga at its version, and its graph with the nodes that differ."""
+    past = {"at": str(found["version"])}
+    view = await visit.call("showSaga", {"saga": found["saga"]}, past)
+    workflow, way = await _graph_and_way(visit, view, past)
+    known, drawn = became(view, way), None
+    if workflow and len(workflow["nodes"]) <= BESIDE:
+        other = {one: replace(known.get(one, Became("unreached")), differs=True) for one in differing}
+        drawn = draw_rows(workflow, known | other, _address(view, past), page=name)
+    return {"saga": view, "there": _address(view, past), "drawn": drawn}
+
+
+def _lines(value: Any) -> list[str] | None:
+    """Return the lines of a value of a comparison; of a node, its output or its failure."""
+    if value is None:
+        return None
+    if isinstance(value, dict) and value.keys() == _OF_AN_END:
+        value = value["error"] or value["large_output"] or value["output"]
+    return pretty(value).split("\n")
+
+
+_OF_AN_END: Final = {"version", "output", "large_output", "error"}
+
+
+def _marked(
+    lines: Sequence[str] | None, other: Sequence[str] | None, most: int
+) -> list[tuple[str, bool]] | None:
+    """Return the lines, each with true if the other side has no such line."""
+    if lines is None:
+        return None
+    there = {one.rstrip(",") for one in other or ()}
+    shown = short_text("\n".join(lines), most).split("\n")
+    return [(one, other is not None and one.rstrip(",") not in there) for one in shown]
+
+
+def _comparing(visit: Visit, saga: str, second: str, versions: Mapping[str, str]) -> str:
+    path = f"/sagas/{part(saga)}/diff/{part(second)}" + (f"?{urlencode(versions)}" if versions else "")
+    words = [word for name, value in versions.items() for word in (f"--{name}", value)]
+    return commands(visit.api, path, ["diff", saga, *([second] if second != saga else []), *words])
 
 
 async def cost(visit: Visit) -> Html:

@@ -78,6 +78,7 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/talk", conversations.conversations),
     Page("GET", "sagas/{saga}/values/{digest}", conversations.value),
     Page("GET", "sagas/{saga}/graph", saga.graph),
+    Page("GET", "sagas/{saga}/diff", saga.comparison),
     Page("GET", "inbox", inbox.inbox),
     Page("GET", "sagas/{saga}/questions/{ask}", inbox.question_page),
     Page("POST", "sagas/{saga}/questions/{ask}", inbox.submit_answer),

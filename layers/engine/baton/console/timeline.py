@@ -317,14 +317,18 @@ _TICKS: Final = 4
 _SMALLEST_SHARE: Final = 0.3  # percent: narrower bars are not seen
 
 
-def time_data(visit: Visit, view: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of the part of a page about time. page: the first entries of the log."""
+def time_data(
+    visit: Visit, view: Mapping[str, Any], page: Mapping[str, Any], then: int = 0
+) -> dict[str, Any]:
+    """Return the data of the part of a page about time. page: the first entries of the log. then: the time
+    (epoch ms) of the version that the page shows, 0 for the newest one.
+    """
     is_whole = page["next"] is None
     is_over = view["status"] in ENDED or not is_whole
     found = gantt(page["entries"], visit.now if is_whole else 0, is_over=is_over)
     return {
         "found": found,
-        "drawn": chart(found, f"/console/sagas/{view['id']}") if found else None,
+        "drawn": chart(found, f"/console/sagas/{view['id']}", then) if found else None,
         "names": NAMES,
         "is_whole": is_whole,
         "most": MOST_LANES,
@@ -332,9 +336,9 @@ def time_data(visit: Visit, view: Mapping[str, Any], page: Mapping[str, Any]) ->
     }
 
 
-def chart(found: Gantt, there: str) -> Markup:
+def chart(found: Gantt, there: str, then: int = 0) -> Markup:
     """Return the chart: a row for each node and round, whose bars link to the entry that ended them. Its
-    places are in percent of the page's width.
+    places are in percent of the page's width. then: a time (epoch ms) that is marked; later bars are pale.
     """
     whole = max(found.end - found.begin, 1)
     lanes = list(found.lanes.items())[:MOST_LANES]
@@ -359,7 +363,12 @@ def chart(found: Gantt, there: str) -> Markup:
     left = MOST_BARS
     for lane, bars in lanes:
         name = short_text(lane or "the saga", 128)
-        drawn = [_bar(bar, place(bar.begin), place(bar.end), there) for bar in bars[:left]]
+        drawn = [
+            _bar(bar, place(bar.begin), place(bar.end), there, " later" if 0 < then < bar.begin else "")
+            for bar in bars[:left]
+        ]
+        if then:
+            drawn.append(_MARK.format(place(then)))
         parts.append(
             Markup('<span class="lane">{}</span><svg class="bars" height="18">{}</svg>').format(
                 name, Markup("").join(drawn)
@@ -369,12 +378,15 @@ def chart(found: Gantt, there: str) -> Markup:
     return Markup("").join([*parts, Markup("</div>")])
 
 
-def _bar(bar: Bar, begin: float, end: float, there: str) -> Markup:
+_MARK: Final = Markup('<line class="mark" x1="{0}%" x2="{0}%" y1="0" y2="24"/>')
+
+
+def _bar(bar: Bar, begin: float, end: float, there: str, later: str) -> Markup:
     said = f"{short_text(bar.lane or 'the saga', 128)}: {NAMES[bar.kind]}, {took(bar)}, {bar.words}"
     wide = max(round(end - begin, 2), _SMALLEST_SHARE)
     rect = Markup(
         '<rect class="bar {}" x="{}%" y="1" width="{}%" height="16" rx="2"><title>{}</title></rect>'
-    ).format(f"{bar.kind} critical" if bar.critical else bar.kind, min(begin, 100 - wide), wide, said)
+    ).format(f"{bar.kind}{' critical' if bar.critical else ''}{later}", min(begin, 100 - wide), wide, said)
     if not bar.version:
         return rect
     return Markup('<a href="{}/log/{}" aria-label="{}">{}</a>').format(there, bar.version, said, rect)

@@ -36,6 +36,11 @@
   // A graph begins in the middle of its upper edge: what is wider than the screen is shown from there.
   for (const one of all(".drawing")) one.scrollLeft = (one.scrollWidth - one.clientWidth) / 2;
 
+  // The slider of versions says which one it is at, and shows it when it is let go.
+  const slider = (event) => event.target.matches(".versions input[type=range]") && event.target;
+  document.addEventListener("input", (event) => { if (slider(event)) event.target.form.querySelector("output").value = event.target.value; });
+  document.addEventListener("change", (event) => { if (slider(event)) event.target.form.requestSubmit(); });
+
   const live = document.getElementById("live"), button = document.getElementById("pause");
   const stale = document.getElementById("stale"), said = document.getElementById("said");
   if (!live || !live.dataset.tag || !window.htmx) return;
