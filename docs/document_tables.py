@@ -15,6 +15,7 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import write_yaml
 from baton.core.effects.risk import DEFAULT_RULES, above_in_words
+from baton.core.graph.graph import WORKFLOW_REFERENCE
 
 # What the table says of the values of a shared definition.
 _SHARED = {
@@ -82,7 +83,7 @@ _SHARED = {
 _NAMES = {
     r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "name",
     r"^[a-z][a-z0-9-]{0,63}$": "name of a workflow",
-    r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$": "name of a workflow",
+    WORKFLOW_REFERENCE: "name of a workflow",
     r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$": "name of a model",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.log.records import TENANT_PAUSED, WORKFLOW_PAUSED, Parked
+from baton.ports.records import Tag, TagMove
 from tests.contract.stores import Stores, a_definition
 
 PAUSE = Parked(code=WORKFLOW_PAUSED, message="the shop moves", at=5_000, by="ann")
@@ -97,3 +98,36 @@ def test_version_0_is_written_without_a_document_and_is_in_no_list(stores: Store
     assert stores.definitions.get("acme", "/") == msgspec.structs.replace(none, pauses=(PAUSE,))
     assert not stores.definitions.write_pauses(none, [PAUSE])
     assert stores.definitions.names("acme") == []
+
+
+def a_tag(writes: int = 1, *versions: int, name: str = "main", workflow: str = "dinner") -> Tag:
+    moves = tuple(TagMove(version=one, by="ann", at=5_000 + one, reason="tried") for one in versions or (3,))
+    return Tag(tenant="acme", workflow=workflow, name=name, writes=writes, moves=moves)
+
+
+def test_a_tag_reads_back_with_its_moves_and_is_of_its_workflow_alone(stores: Stores) -> None:
+    definitions = stores.definitions
+    assert definitions.tag("acme", "dinner", "main") is None
+    assert definitions.tags("acme", "dinner") == []
+    for one in (a_tag(), a_tag(name="canary"), a_tag(workflow="dinner-late", name="beta")):
+        assert definitions.write_tag(one)
+    assert definitions.tag("acme", "dinner", "main") == a_tag()
+    assert definitions.tags("acme", "dinner") == [a_tag(name="canary"), a_tag()]
+    assert definitions.tag("globex", "dinner", "main") is None
+
+
+def test_a_tag_is_written_by_one_who_has_seen_its_last_write(stores: Stores) -> None:
+    definitions = stores.definitions
+    assert not definitions.write_tag(a_tag(2)), "it is not there"
+    assert definitions.write_tag(a_tag(1, 3))
+    assert not definitions.write_tag(a_tag(1, 4)), "another has written it first"
+    assert definitions.write_tag(a_tag(2, 4, 3))
+    assert not definitions.write_tag(a_tag(2, 5, 3)), "it lands late"
+    assert definitions.tag("acme", "dinner", "main") == a_tag(2, 4, 3)
+
+
+def test_a_tag_is_no_version(stores: Stores) -> None:
+    stores.definitions.put(a_definition())
+    stores.definitions.write_tag(a_tag())
+    assert stores.definitions.versions("acme", "dinner", 5) == [a_definition()]
+    assert stores.definitions.names("acme") == ["dinner"]

@@ -21,7 +21,7 @@ from baton.ports import (
     SagaRef,
     Wake,
 )
-from baton.ports.records import FREED
+from baton.ports.records import FREED, Tag
 from tests.contract.stores import LocalStores
 from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_log import ToyLog
@@ -68,6 +68,20 @@ class ToyDefinitions:
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
         found = list(self._kept.between("definition", f"{tenant}\0{name}", "0", "9" * 9, Definition))
         return found[::-1][:limit]
+
+    def tag(self, tenant: str, workflow: str, name: str) -> Tag | None:
+        return self._kept.get("tag", f"{tenant}\0{workflow}", name, Tag)
+
+    def tags(self, tenant: str, workflow: str) -> Sequence[Tag]:
+        return list(self._kept.between("tag", f"{tenant}\0{workflow}", "a", "{", Tag))
+
+    def write_tag(self, tag: Tag) -> bool:
+        with self._kept.alone():
+            there = self.tag(tag.tenant, tag.workflow, tag.name)
+            if tag.writes != (1 if there is None else there.writes + 1):
+                return False
+            self._kept.put("tag", f"{tag.tenant}\0{tag.workflow}", tag.name, tag)
+            return True
 
 
 class ToyEffects:

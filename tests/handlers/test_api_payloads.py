@@ -7,7 +7,7 @@ import pytest
 from baton.core.failures.breakers import Breaker, forced_open
 from baton.core.letters import Letter
 from baton.ports import Effect, SagaRef
-from baton.ports.records import FAILED
+from baton.ports.records import FAILED, Tag, TagMove
 from baton.web.app import matches
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, request_names
@@ -148,6 +148,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-without-tenant": (401, "unauthenticated"),
     "tools": (200, ""),
     "send-events": (202, ""),
+    "move-tag": (202, ""),
+    "show-tag": (200, ""),
     "trigger-schedule": (201, ""),
     "unknown-route": (404, "no-route"),
 }
@@ -166,6 +168,10 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     shared_http.register(DINNER)
     shared_http.register(REPORT)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)
+    main = Tag(
+        tenant="acme", workflow="dinner", name="main", writes=1, moves=(TagMove(version=1, by="ann", at=1),)
+    )
+    shared_http.engine.store.definitions.write_tag(main)
     shared_deployment.keep()
 
 

@@ -17,7 +17,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "Checkpoints": ("delete put", "rows"),
     "DeadLetters": ("send", ""),
     "DeadQueue": ("delete", "count receive"),
-    "Definitions": ("put write_pauses", "get names versions"),
+    "Definitions": ("put write_pauses write_tag", "get names tag tags versions"),
     "Effects": ("change claim", "read"),
     "Entities": ("delete put", "get"),
     "Inbox": ("announce leave", "read"),

@@ -46,6 +46,7 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
         "write_rule",
         "tell_rule",
         "write_pauses",
+        "write_tag",
         "write",
         "delete",
         "spend",

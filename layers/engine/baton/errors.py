@@ -98,6 +98,12 @@ class NotAllowedNow(UserError):
     title = "The saga's state does not allow this"
 
 
+class Outdated(NotAllowedNow):
+    """The request was made for a state that has changed since: a tag names another version now."""
+
+    title = "It has changed since the caller looked"
+
+
 class SignalsFull(NotAllowedNow):
     """The saga has the maximum number of waiting signals. It accepts more after it has consumed some."""
 

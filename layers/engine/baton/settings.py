@@ -48,7 +48,7 @@ from baton.errors import BatonError
 
 PREFIX = "BATON_"
 ROLES = ("read", "run", "answer", "operate")  # what a caller of the API may do; web/routes.py says where
-_WORKFLOW = r"^([a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?)?$"
+_WORKFLOW = r"^([a-z][a-z0-9-]{0,63}(@([0-9]{1,9}|[a-z][a-z0-9-]{0,31}))?)?$"
 _TENANT = r"^[A-Za-z0-9_.:@+=|-]{0,128}$"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")

@@ -467,7 +467,7 @@ class Workflow(Roots):
         with_: Mapping[str, Any] | None = None,
         **more: Unpack[ChildFields],
     ) -> Node:
-        """Add a node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or a `Workflow`."""
+        """Add a node that starts a saga of `NAME`, `NAME@VERSION`, `NAME@TAG`, or of a `Workflow`."""
         called = workflow.name if isinstance(workflow, Workflow) else workflow
         made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
         return self._add(name, made, *of_child(more, with_))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from baton.client import transport
+from baton.client.exits import REFUSED, CommandFailed
 from baton.client.transport import PAGE, Calls, Pages, new_key, path_of
 
 
@@ -456,9 +457,22 @@ class WorkflowCalls(Calls):
         return self._pages("/workflows", "workflows", {}, limit, cursor)
 
     async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
-        """Call `GET /workflows/{name}`, or the path of one of its versions."""
+        """Call `GET /workflows/{name}`, or the path of one of its versions, which a tag may name."""
+        if version is not None and not version.isdecimal():
+            tag = await self.tag(name, version)
+            if (number := tag["version"]) is None:
+                raise CommandFailed(REFUSED, f"workflow `{name}` has no tag `{version}`")
+            version = str(number)
         path = path_of("workflows", name, *([] if version is None else [version]))
         return await self._get(path, has="nodes")
+
+    async def tag(self, name: str, tag: str) -> dict[str, Any]:
+        """Return a tag of a workflow: `GET /workflows/{name}/tags/{tag}`."""
+        return await self._get(path_of("workflows", name, "tags", tag), has="moves")
+
+    async def move_tag(self, name: str, tag: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Set or delete a tag: `POST /workflows/{name}/tags/{tag}`. Repeating it changes nothing."""
+        return await self._send(path_of("workflows", name, "tags", tag), body, has="moves")
 
     async def tools(self) -> dict[str, Any]:
         """Return the tools: `GET /tools`."""

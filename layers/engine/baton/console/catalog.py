@@ -126,6 +126,7 @@ async def workflow(visit: Visit, error: UserError | None = None) -> Html:
         "workflow": found,
         "versions": newest["versions"],
         "newest": newest["version"],
+        "tags": newest["tags"],
         "drawings": drawings(found, {}, ""),
         "handler": found["failure_handler"],
         "graphs": [_named(name, version, one) for one in found["graphs"]],

@@ -19,7 +19,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions may still be stored. `heard`: keys by which events find sagas of earlier versions that have
     other rules for signals: type of the event, template of the correlation key, and until when (epoch ms)
     such sagas can last. `pauses`: on the newest version, those with which new sagas of the workflow begin.
-    `mcp`: it is a tool at `/mcp`.
+    `mcp`: it is a tool at `/mcp`. `tag`: the tag by which it was found; it is not stored.
     """
 
     tenant: str
@@ -34,6 +34,31 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     heard: Heard = ()
     pauses: tuple[Parked, ...] = ()
     mcp: bool = False
+    tag: str = ""
+
+
+class TagMove(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A tag was set to a version, or deleted (version 0), at a time (epoch ms)."""
+
+    version: int
+    by: str
+    at: int
+    reason: str = ""
+
+
+class Tag(msgspec.Struct, frozen=True, kw_only=True):
+    """A tag of a workflow with its moves, newest first. `writes`: number of times that it was written."""
+
+    tenant: str
+    workflow: str
+    name: str
+    writes: int
+    moves: tuple[TagMove, ...]
+
+    @property
+    def version(self) -> int:
+        """The version that it names; 0 once it is deleted."""
+        return self.moves[0].version
 
 
 class Definitions(Protocol):
@@ -60,6 +85,20 @@ class Definitions(Protocol):
 
     def versions(self, tenant: str, name: str, limit: int) -> Sequence[Definition]:
         """Return the newest `limit` versions of a name, newest first; strongly consistent."""
+        ...
+
+    def tag(self, tenant: str, workflow: str, name: str) -> Tag | None:
+        """Return a tag, deleted or not; strongly consistent. None if it was never set."""
+        ...
+
+    def tags(self, tenant: str, workflow: str) -> Sequence[Tag]:
+        """Return the tags of a workflow by name, deleted ones too; strongly consistent."""
+        ...
+
+    def write_tag(self, tag: Tag) -> bool:
+        """Write the state of a tag that follows the stored one (`writes` one higher, from 1). Return false if
+        another writer was first.
+        """
         ...
 
 

@@ -230,6 +230,14 @@ async def limit_user(ask: Ask[users.UserLimitBody]) -> object:
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
 
 
+async def move_tag(ask: Ask[bodies.TagBody]) -> object:
+    """Handle `POST /workflows/{name}/tags/{tag}`."""
+    body, path = ask.body, ask.path
+    return await ask.service.versions.move_tag(
+        path["name"], path["tag"], body.version or 0, body.was, body.reason
+    )
+
+
 async def warm(ask: Ask[bodies.WarmBody]) -> Reply:
     """Handle `POST /warm`."""
     view, is_new = await ask.service.warm(ask.body.tool, ask.body.arguments)

@@ -28,6 +28,7 @@ from baton.runtime.requests import (
     schedules,
     steering,
     travel,
+    versions,
 )
 from baton.runtime.requests import answers as people
 from baton.settings import ApiSettings
@@ -60,6 +61,7 @@ _FILES = (
     travel,
     schedules,
     shared,
+    versions,
     views,
 )
 _ANSWERS: dict[str, Any] = {

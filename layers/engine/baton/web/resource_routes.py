@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.core.graph.graph import TAG_NAME
 from baton.core.letters import LETTER_STATUSES
 from baton.core.outside import USER_PATTERN, USER_SHAPE
 from baton.runtime.engine.request import SAGA_ID
@@ -90,6 +91,23 @@ LETTERS: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Discard a dead letter. Its record is kept until it expires. A repeated request has no effect.",
         parameters=(_LETTER,), body=bodies.DiscardBody, answers={202: "DeadLetter"},
+    ),
+)  # fmt: skip
+
+
+_TAG = pattern_parameter("tag", TAG_NAME[1:-1], "the name of a tag", "Name of the tag.", example="main")
+
+TAGS: tuple[Route[Any], ...] = (
+    Route(
+        method="GET", path="/workflows/{name}/tags/{tag}", id="showTag", roles=("read",),
+        handler=lambda ask: ask.service.versions.tag(ask.path["name"], ask.path["tag"]),
+        summary="Retrieve a tag of a workflow with its history.",
+        parameters=(WORKFLOW, _TAG), answers={200: "WorkflowTag"},
+    ),
+    Route(
+        method="POST", path="/workflows/{name}/tags/{tag}", id="moveTag", handler=handlers.move_tag, roles=("operate",),
+        summary="Set a tag to a version of the workflow, or delete it. A repeated request has no effect.",
+        parameters=(WORKFLOW, _TAG), body=bodies.TagBody, answers={202: "WorkflowTag"}, refusals=(409,),
     ),
 )  # fmt: skip
 

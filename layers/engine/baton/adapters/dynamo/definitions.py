@@ -15,12 +15,14 @@ from baton.adapters.dynamo.table import TablePort
 from baton.core.log.records import Parked
 from baton.errors import CorruptLog
 from baton.ports import Definition
+from baton.ports.records import Tag, TagMove
 
 if TYPE_CHECKING:
     from baton.adapters.dynamo.items import Item, StoredItem
 
 
 _Pauses = tuple[Parked, ...]
+_Moves = tuple[TagMove, ...]
 
 
 class DynamoDefinitions(TablePort):
@@ -56,6 +58,36 @@ class DynamoDefinitions(TablePort):
 
     def names(self, tenant: str, after: str = "", limit: int | None = None) -> Sequence[str]:
         return self._sort_keys(items.names_pk(tenant), after, limit, ConsistentRead=True)
+
+    def tag(self, tenant: str, workflow: str, name: str) -> Tag | None:
+        found = self._get(items.key(items.tags_pk(tenant, workflow), name))
+        return _tag(found, tenant, workflow) if found else None
+
+    def tags(self, tenant: str, workflow: str) -> Sequence[Tag]:
+        found = self._after(items.tags_pk(tenant, workflow), "", None, ConsistentRead=True)
+        return [_tag(item, tenant, workflow) for item in found]
+
+    def write_tag(self, tag: Tag) -> bool:
+        item: Item = {
+            **items.key(items.tags_pk(tag.tenant, tag.workflow), tag.name),
+            "ver": number(tag.writes),
+            "moves": text_attribute(msgspec.json.encode(tag.moves).decode()),
+        }
+        return self._put_version(item, tag.writes) is None
+
+
+def _tag(item: StoredItem, tenant: str, workflow: str) -> Tag:
+    """Decode an item. Raises `CorruptLog`."""
+    try:
+        return Tag(
+            tenant=tenant,
+            workflow=workflow,
+            name=item["sk"]["S"],
+            writes=int(item["ver"]["N"]),
+            moves=msgspec.json.decode(item["moves"]["S"], type=_Moves),
+        )
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"a tag of {workflow} of {tenant} cannot be read: {error!r}") from error
 
 
 def _item(definition: Definition) -> Item:

@@ -57,6 +57,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "types": "two lists of types of events: those that its rules name, and those that rules of earlier versions named; a third for sagas of earlier versions that may wait for events: type, template of the correlation key, end (ms); absent: none",
     "mcp": "of a workflow that is a tool at `/mcp`; absent: it is none",
     "pauses": "of the newest version: pauses with which new sagas of the workflow begin (JSON); absent: none",
+    # tag
+    "moves": "versions that the tag has named, newest first, each with who set it, when and why (JSON); version 0: deleted",
     # notice
     "told": "time of the sending; absent: a worker is about to send it; of a user's day, the part of the spent that its tenant counts, in micro-dollars",
     "at": "time of the notice",
@@ -188,6 +190,11 @@ def definition_pk(tenant: str, name: str) -> str:
 def definition_sk(version: int) -> str:
     """Return the sort key of a version of a workflow."""
     return f"V#{version:06d}"
+
+
+def tags_pk(tenant: str, workflow: str) -> str:
+    """Return the partition of the tags of a workflow."""
+    return f"T#{tenant}#TAGS#{workflow}"
 
 
 def names_pk(tenant: str) -> str:

@@ -33,7 +33,7 @@ from baton.ports import (
 )
 from baton.ports.log import Head, LiveTexts, SagaRef, is_over, reference_of
 from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
-from baton.ports.records import FREED, Effect
+from baton.ports.records import FREED, Effect, Tag
 from baton.ports.triggers import schedule_ref
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ class MemoryDefinitions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._versions: dict[tuple[str, str], dict[int, Definition]] = {}
+        self._tags: dict[tuple[str, str, str], Tag] = {}
 
     def put(self, definition: Definition) -> bool:
         with self._lock:
@@ -225,6 +226,23 @@ class MemoryDefinitions:
         with self._lock:
             versions = self._versions.get((tenant, name), {})
             return [versions[number] for number in sorted(versions, reverse=True)[:limit]]
+
+    def tag(self, tenant: str, workflow: str, name: str) -> Tag | None:
+        with self._lock:
+            return self._tags.get((tenant, workflow, name))
+
+    def tags(self, tenant: str, workflow: str) -> Sequence[Tag]:
+        with self._lock:
+            return [tag for key, tag in sorted(self._tags.items()) if key[:2] == (tenant, workflow)]
+
+    def write_tag(self, tag: Tag) -> bool:
+        key = tag.tenant, tag.workflow, tag.name
+        with self._lock:
+            there = self._tags.get(key)
+            if tag.writes != (1 if there is None else there.writes + 1):
+                return False
+            self._tags[key] = tag
+            return True
 
 
 class MemoryRates:

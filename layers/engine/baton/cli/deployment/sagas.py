@@ -140,7 +140,7 @@ def start(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Start a saga of a registered workflow, NAME or NAME@VERSION."""
+    """Start a saga of a registered workflow, NAME, NAME@VERSION or NAME@TAG."""
     value = given_input(given, pairs)
     named = given_labels(labels)
     _begin(

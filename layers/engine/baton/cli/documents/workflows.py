@@ -1,4 +1,4 @@
-"""Commands about registered workflows: deploy-workflow, workflows. check.py reports faults of documents."""
+"""Commands about registered workflows and their versions. check.py reports faults of documents."""
 
 from __future__ import annotations
 
@@ -109,6 +109,59 @@ def workflows(
         click.echo()
         for text in drawing(found):
             click.echo(f"  {text}")
+
+
+@click.command(short_help="Set a tag of a workflow to a version.")
+@click.argument("workflow", metavar="NAME", shell_complete=complete_workflows)
+@click.argument("tag")
+@click.argument("version", required=False, type=Whole(min=1))
+@click.option(
+    "--was", type=Whole(), help="The version that you saw, 0 for none: refused if it is another one by now."
+)
+@click.option("--delete", is_flag=True, help="Delete the tag. Its history stays.")
+@click.option("--reason", default="", help="Reason, for its history.")
+@json_option
+@click.pass_obj
+def tag(
+    shared: Shared,
+    workflow: str,
+    tag: str,
+    version: int | None,
+    was: int | None,
+    delete: bool,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Set a tag of a workflow, such as `main`, to a version. `NAME@TAG` starts that version.
+
+    Sagas that have begun stay with their version. Repeated, it changes nothing.
+    """
+    if delete == (version is not None):
+        raise click.UsageError("give the VERSION that the tag is to name, or --delete")
+    body = {"version": version, "was": was, "reason": reason}
+    found = shared.call(lambda api: api.move_tag(workflow, tag, body))
+    if as_json:
+        print_json(found)
+        return
+    text = f"{workflow}@{tag} is version {found['version']}" if version else f"{workflow}@{tag} is deleted"
+    click.echo(plain(text))
+
+
+@click.command(short_help="List the tags of a workflow, with who moved them.")
+@click.argument("workflow", metavar="NAME", shell_complete=complete_workflows)
+@json_option
+@click.pass_obj
+def tags(shared: Shared, workflow: str, as_json: bool) -> None:
+    """List the tags of a workflow, each with the versions that it has named, newest first."""
+    found = shared.call(lambda api: api.workflow(workflow))["tags"]
+    if as_json:
+        print_json({"tags": found})
+        return
+    from baton.cli.text.tables import tag_rows
+
+    print_lines(tag_rows(found, terminal_width()))
+    if not found:
+        click.echo(f"no tags yet: baton tag {workflow} main VERSION", err=True)
 
 
 def _list(shared: Shared, limit: int | None, as_json: bool) -> None:

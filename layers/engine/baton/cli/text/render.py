@@ -287,6 +287,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         table.add_row("unreadable", Text(plain(f"{damage} Repair: {repair}"), style="red"))
     table.add_row("saga", plain(str(saga.get("id", ""))))
     of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
+    of += f", by the tag {saga['workflow_tag']}" if saga.get("workflow_tag") else ""
     table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))
     if saga.get("build"):
         table.add_row("code", plain(f"stays with build {saga['build']}"))

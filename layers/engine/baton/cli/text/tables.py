@@ -198,6 +198,26 @@ def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None
     return _fitted(columns, width, without=("graph", "by"), cutting="workflow")
 
 
+def tag_words(workflow: Mapping[str, Any]) -> str:
+    """Return the tags of a workflow with their versions: `canary 4, main 3`."""
+    return ", ".join(f"{one['tag']} {one['version']}" for one in workflow.get("tags") or ())
+
+
+def tag_rows(tags: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Yield the moves of tags: a row each, the newest of a tag first and with its name."""
+    moves = [
+        (one["tag"] if not number else "", move) for one in tags for number, move in enumerate(one["moves"])
+    ]
+    columns = {
+        "tag": [name for name, _ in moves],
+        "version": [str(move["version"] or "deleted") for _, move in moves],
+        "since (UTC)": [_moment(move["at"]) for _, move in moves],
+        "by": [move["by"] for _, move in moves],
+        "reason": [move["reason"] for _, move in moves],
+    }
+    return _fitted(columns, width, without=("reason", "by"), cutting="reason")
+
+
 def workflow_table(workflow: Mapping[str, Any]) -> Table:
     """Return one version of a workflow, one fact a line."""
     return _facts(
@@ -205,6 +225,7 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
         graph=str(workflow["graph"]),
         registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'an unknown user'}",
         input=_properties(workflow.get("input")),
+        **({"tags": words} if (words := tag_words(workflow)) else {}),
         **({"when failed": words} if (words := handler_words(workflow)) else {}),
         **{
             f"{'workflow' if one['code'] == 'workflow_paused' else 'tenant'} paused": plain(
@@ -513,8 +534,9 @@ def schedule_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def schedule_lines(one: Mapping[str, Any]) -> list[str]:
     """Return one schedule with its last ticks, newest first."""
+    by_tag = f", starts by the tag {one['tag']}" if one["tag"] else ""
     lines = [
-        f"schedule  {one['name']}, version {one['version']}",
+        f"schedule  {one['name']}, version {one['version']}{by_tag}",
         f"when      {_when(one)}",
         f"overlap   {one['overlap']}, catch up {one['catch_up']}",
         f"user      {one['user']}",

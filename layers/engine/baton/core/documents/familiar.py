@@ -226,7 +226,7 @@ _RULES = {
     NODE_NAME: "names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at "
     "most 64 characters",
     WORKFLOW_NAME: _OF_WORKFLOWS,
-    WORKFLOW_REFERENCE: f"{_OF_WORKFLOWS}; `@` and the number of a version may follow",
+    WORKFLOW_REFERENCE: f"{_OF_WORKFLOWS}; `@` and the number of a version, or a tag, may follow",
 }
 _OTHER = "such names are words of small letters, digits and `_` with a `.` between them"
 

@@ -131,7 +131,7 @@ class HandlerModel(Model):
 
     workflow: Annotated[WorkflowReference | None, Given] = Field(
         default=None,
-        description="Name of another workflow: `NAME` or `NAME@VERSION`.",
+        description="Name of another workflow: `NAME`, `NAME@VERSION` or `NAME@TAG`.",
         examples=["tell-the-team"],
     )
     graph: Annotated[NodeName | None, Given] = Field(

@@ -41,11 +41,13 @@ class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unk
     """Rule by which an event starts a saga.
 
     `user` is a template of the event; without one, the saga is of the user who has registered the rule.
+    `tag` names the version that is started; empty: the newest, which has the rule.
     """
 
     input: Any = None
     labels: dict[str, str] = {}
     user: str = ""
+    tag: str = ""
 
 
 class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,7 +84,7 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     """Ticks by a cron expression of five fields, or one tick every `rate` ms.
 
     `catch_up`: number of overdue ticks that are started, the newest ones. `input` is a template.
-    `labels` are the labels of its sagas.
+    `labels` are the labels of its sagas. `tag` names the version that is started; empty: the newest.
     """
 
     cron: str = ""
@@ -92,6 +94,7 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     catch_up: int = 1
     input: Any = None
     labels: dict[str, str] = {}
+    tag: str = ""
 
 
 FORMAT = 1
@@ -597,4 +600,7 @@ NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
 ANY_WORKFLOW_NAME = WORKFLOW_NAME[:-1] + r"(\.[A-Za-z_][A-Za-z0-9_]{0,63})?$"
 """Of a workflow, or of a graph in its document: `NAME.GRAPH`."""
-WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$"
+TAG_NAME = r"^[a-z][a-z0-9-]{0,31}$"
+"""Of a tag of a workflow, which names one of its versions: no number is one."""
+WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@([0-9]{1,9}|[a-z][a-z0-9-]{0,31}))?$"
+"""`NAME` (its newest version), `NAME@VERSION` or `NAME@TAG`."""

@@ -217,6 +217,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The limits of money of the sagas above it, the nearest first."""
     allowed: Allowance | None = None
     """Tokens and turns that limits of the saga above leave to it; None: it has none."""
+    tag: str = ""
+    """The tag that named the version of its workflow at its start; empty: none did."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -307,6 +307,9 @@ class Saga(View):
     workflow_version: Annotated[
         int | None, "Version of the workflow whose graph the saga runs, if it is among the newest 100."
     ]
+    workflow_tag: Annotated[
+        str | None, "Tag that named the version at the start. Null if the start named none."
+    ]
     build: Annotated[
         str | None,
         "Build of the code with which the saga stays. Null if it goes on with the newest code.",
@@ -378,6 +381,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         workflow=state.origin.workflow,
         graph=state.origin.graph,
         workflow_version=None,
+        workflow_tag=state.origin.tag or None,
         build=state.pinned or None,
         status=_status(state, program),
         reason=_reason(state),

@@ -310,6 +310,8 @@ class EventService:
             return _said(DUPLICATE if head.start_hash == hashed else EXISTS, saga)
         given, labels = facts.render(rule.input), facts.texts(rule.labels)
         user = facts.user_of(rule.user) if rule.user else user
+        if rule.tag:
+            definition = await self._parts.catalog.find(self._tenant, f"{definition.name}@{rule.tag}")
         try:
             is_new = await start_by_rule(
                 self._engine,

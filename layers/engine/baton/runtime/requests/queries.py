@@ -70,8 +70,10 @@ from baton.runtime.requests.messages import LiveTexts, MessagePage, live_texts, 
 
 if TYPE_CHECKING:
     from baton.core.documents import schema
+    from baton.runtime.requests import versions as versions_of
 else:
     schema = OnDemand("baton.core.documents.schema")
+    versions_of = OnDemand("baton.runtime.requests.versions")
 
 T = TypeVar("T")
 PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
@@ -559,6 +561,8 @@ class Queries:
         if not version:
             versions = await catalog.versions(self._tenant, definition.name, MAX_VERSIONS)
             view["versions"] = [_version(one) for one in versions]
+            tags = await catalog.tags(self._tenant, starter_of(name))
+            view["tags"] = list(map(versions_of.tag_view, tags))
         return view
 
     # ---- what workflows are made of

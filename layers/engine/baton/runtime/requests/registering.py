@@ -36,8 +36,8 @@ async def register_workflow(
     """Register a document.
     Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
 
-    A child that is named without a version may be another one tomorrow, and may be registered after its
-    parent: its present problems are notes.
+    A child that is named without a version, or by a tag, may be another one tomorrow, and may be registered
+    after its parent: its present problems are notes.
     """
 
     catalog, call = scope.catalog, scope.call
@@ -63,7 +63,7 @@ async def register_workflow(
 
     graph = compiled()
     taken, unknown = await _children(catalog, caller.tenant, graph)
-    if for_ever := {child: schema for child, schema in taken.items() if "@" in child}:
+    if for_ever := {child: schema for child, schema in taken.items() if child.partition("@")[2].isdigit()}:
         compiled(for_ever)
     invocation = engine.limits.worker_timeout_s * 1_000
     notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown)]

@@ -98,6 +98,7 @@ class ScheduleView(View):
     name: Annotated[str, "Name of the workflow."]
     state: Literal["active", "paused"]
     version: Annotated[Version, "Version of the workflow whose document contains the schedule."]
+    tag: Annotated[str | None, "Tag that names the version of its sagas. Null: they start with the newest."]
     user: Annotated[str, "User who registered the document and owns the schedule's sagas."]
     cron: str | None
     rate: str | None
@@ -165,7 +166,7 @@ class ScheduleService:
         there, now = await self._there(workflow), self._clock.now()
         assert there.schedule is not None
         said, labels = ["trigger", workflow], there.schedule.labels
-        view, is_new = await start(workflow, input_at_tick(there, now), key, said=said, labels=labels)
+        view, is_new = await start(_started(there), input_at_tick(there, now), key, said=said, labels=labels)
         saga = str(view["id"])
 
         def change(there: ScheduleRecord, now: int) -> ScheduleRecord | None:
@@ -206,6 +207,7 @@ def schedule_view(there: ScheduleRecord) -> ScheduleView:
         name=there.workflow,
         state="paused" if there.paused else "active",
         version=there.version,
+        tag=schedule.tag or None,
         user=there.by,
         cron=schedule.cron or None,
         rate=duration_text(schedule.rate) if schedule.rate else None,
@@ -311,12 +313,12 @@ class Ticker:
     async def _start(self, there: ScheduleRecord, ref: SagaRef) -> None:
         p, opening = self._p, there.opening
         assert opening is not None
-        newest = await p.catalog.find(there.tenant, there.workflow)
+        definition = await p.catalog.find(there.tenant, _started(there))
         await start_by_rule(
             self._engine,
             p,
             ref,
-            newest,
+            definition,
             given=opening.given,
             user=there.by,
             # Whatever version of the document starts it: the tick is the same.
@@ -348,6 +350,12 @@ class Ticker:
         }
         figures = {name: count for name, count in counts.items() if count}
         self._engine.metrics.ticks(after.workflow, figures, self._p.clock.now())
+
+
+def _started(there: ScheduleRecord) -> str:
+    """Return the reference of the version that a schedule starts."""
+    tag = there.schedule.tag if there.schedule is not None else ""
+    return f"{there.workflow}@{tag}" if tag else there.workflow
 
 
 def saga_of(there: ScheduleRecord, tick: int, cell: int) -> str:

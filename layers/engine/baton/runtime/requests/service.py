@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         registering,
         schedules,
         steering,
+        versions,
         warming,
     )
 else:
@@ -72,6 +73,7 @@ else:
     registering = OnDemand("baton.runtime.requests.registering")
     schedules = OnDemand("baton.runtime.requests.schedules")
     steering = OnDemand("baton.runtime.requests.steering")
+    versions = OnDemand("baton.runtime.requests.versions")
     warming = OnDemand("baton.runtime.requests.warming")
 
 MAX_DOCUMENT = 1_048_576
@@ -137,6 +139,11 @@ class Service:
     def schedules(self) -> schedules.ScheduleService:
         """Schedules of the tenant, and what is done about one."""
         return schedules.ScheduleService(self._request)
+
+    @property
+    def versions(self) -> versions.VersionService:
+        """Tags and versions of the tenant's workflows."""
+        return versions.VersionService(self._request)
 
     @property
     def event_service(self) -> events.EventService:

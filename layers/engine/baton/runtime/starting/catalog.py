@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import nearest, with_hint
 from baton.core.graph.graph import (
+    TAG_NAME,
     Graph,
     decode_graph,
     encode_graph,
@@ -28,10 +30,10 @@ from baton.core.limits import DAY_MS, Limits
 from baton.core.log.records import Parked
 from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
-from baton.errors import CorruptLog, MissingGraph, NotFound
+from baton.errors import CorruptLog, MissingGraph, NotFound, Outdated, UserError
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.ports.functions import WorkflowFunctions
-from baton.ports.records import Heard
+from baton.ports.records import Heard, Tag, TagMove
 from baton.runtime.invocation.context import StoreRetrier
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ else:
 PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
 NAMES_KEPT = 256
+MOST_TAGS, MOVES_KEPT = 20, 20
 PAST_KEPT = 100  # types of events of earlier versions, the newest
 ALL_WORKFLOWS = "/"
 """Name of the record of a tenant's pause. No workflow's name has a slash."""
@@ -160,18 +163,21 @@ class Catalog:
         )
 
     async def find(self, tenant: str, reference: str) -> Definition:
-        """Return the definition of `name` (newest) or `name@version`.
+        """Return the definition of `name` (newest), `name@version`, or `name@tag`.
         Raises `NotFound` with the nearest name.
         """
         name, found, version = reference.partition("@")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
-        definition = None
         if not found:
             definition = await self.newest(tenant, name)
         elif number is not None:
             definition = await self._io(self._definitions.get, tenant, name, number)
             if definition is not None and (last := await self.newest(tenant, name)) is not None:
                 definition = replace(definition, pauses=last.pauses)
+        elif re.fullmatch(TAG_NAME, version):
+            definition = await self.newest(tenant, name, version)
+        else:
+            definition = None
         if definition is not None:
             return definition
         if graph_name(reference):
@@ -180,26 +186,85 @@ class Catalog:
                 f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
             )
         newest = await self._io(self._definitions.get, tenant, name) if found else None
+        if newest is not None and number is None:
+            raise await self._no_tag(tenant, name, version)
         if newest is not None:
             raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
         names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
         raise NotFound(with_hint(f"there is no workflow `{name}`", hint))
 
-    async def newest(self, tenant: str, name: str) -> Definition | None:
-        """Return the newest definition of a name, which may be a second old; None where there is none."""
-        key, now = (tenant, name), self._clock.now()
+    async def newest(self, tenant: str, name: str, tag: str = "") -> Definition | None:
+        """Return the newest definition of a name, or that which a tag names; None where there is none.
+        It may be a second old.
+        """
+        key, now = (tenant, f"{name}@{tag}" if tag else name), self._clock.now()
         known = self._newest.get(key)
         if known is not None and now - known.asked <= BUSY_MS and now - known.read < NEWEST_KEPT_MS:
             known.asked = now
             return known.definition
-        definition = await self._io(self._definitions.get, tenant, name)
+        read = self._io(self._definitions.get, tenant, name) if not tag else self._tagged(tenant, name, tag)
+        definition = await read
         if definition is not None:
             self._newest[key] = _Newest(definition, now, now)
             self._newest.move_to_end(key)
             if len(self._newest) > NAMES_KEPT:
                 self._newest.popitem(last=False)
         return definition
+
+    async def _tagged(self, tenant: str, name: str, tag: str) -> Definition | None:
+        """Return the version that a tag names now; None for a tag that is not set."""
+        found = await self._io(self._definitions.tag, tenant, name, tag)
+        if found is None or not found.version:
+            return None
+        return replace(await self.find(tenant, f"{name}@{found.version}"), tag=tag)
+
+    async def _no_tag(self, tenant: str, name: str, tag: str) -> NotFound:
+        names = [one.name for one in await self.tags(tenant, name)]
+        hint = nearest(tag, names) or f"set it: baton tag {name} {tag} VERSION"
+        return NotFound(with_hint(f"workflow `{name}` has no tag `{tag}`", hint))
+
+    async def tags(self, tenant: str, name: str) -> list[Tag]:
+        """Return the tags of a workflow that name a version."""
+        return [one for one in await self._io(self._definitions.tags, tenant, name) if one.version]
+
+    async def tag(self, tenant: str, name: str, tag: str) -> Tag:
+        """Return a tag with its history, also one that is deleted. Raises `NotFound`."""
+        found = await self._io(self._definitions.tag, tenant, name, tag)
+        if found is None:
+            await self.find(tenant, name)
+            raise await self._no_tag(tenant, name, tag)
+        return found
+
+    async def move_tag(
+        self, tenant: str, name: str, tag: str, move: TagMove, was: int | None
+    ) -> tuple[Tag, bool]:
+        """Set a tag to a version, or delete it (version 0); (the tag, true if it has changed).
+
+        `was`: the version that the caller saw, 0 if none; None: any. Repeated, a no-op.
+        Raises `NotFound`, and `Outdated` with the version that it names now.
+        """
+        await self.find(tenant, f"{name}@{move.version}" if move.version else name)
+        while True:
+            there = await self._io(self._definitions.tag, tenant, name, tag)
+            now = there.version if there is not None else 0
+            if there is not None and now == move.version:
+                return there, False
+            if was is not None and now != was:
+                is_now = f"names version {now}" if now else "is not set"
+                seen = f"version {was}" if was else "a tag that is not set"
+                raise Outdated(f"tag `{tag}` of `{name}` {is_now} now, and the request was made for {seen}")
+            if there is None and not move.version:
+                raise await self._no_tag(tenant, name, tag)
+            if there is None and len(await self._io(self._definitions.tags, tenant, name)) >= MOST_TAGS:
+                raise UserError(f"a workflow has at most {MOST_TAGS} tags: move one that is there")
+            writes, moves = (1, ()) if there is None else (there.writes + 1, there.moves)
+            after = Tag(
+                tenant=tenant, workflow=name, name=tag, writes=writes, moves=(move, *moves)[:MOVES_KEPT]
+            )
+            if await self._io(self._definitions.write_tag, after):
+                self._newest.pop((tenant, f"{name}@{tag}"), None)
+                return after, True
 
     async def _paused_tenant(self, tenant: str) -> tuple[Parked, ...]:
         """Return the pause with which a workflow is registered for the first time."""
@@ -285,8 +350,7 @@ class Catalog:
     async def program(self, tenant: str, graph_hash: str) -> Program:
         """Return the program of a graph. Raises `MissingGraph` when its blob is gone."""
         key = (tenant, graph_hash)
-        program = self._programs.get(key)
-        if program is not None:
+        if (program := self._programs.get(key)) is not None:
             self._programs.move_to_end(key)
         else:
             whole, inner = split_hash(graph_hash)

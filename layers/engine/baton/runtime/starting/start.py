@@ -138,7 +138,6 @@ class Starter:
         for name, value in request.passed.items():
             if not (is_part and value.ref):
                 passed[name] = await self._own(tenant, value, period)
-        own = passed.pop(INPUT, None)
         nodes = () if request.cancel else graph.nodes
         started = SagaStarted(
             workflow=request.definition.name,
@@ -146,7 +145,7 @@ class Starter:
             tenant=tenant,
             user=request.user,
             saga=request.ref.id,
-            input=own or await self._value(tenant, request.given, period),
+            input=passed.pop(INPUT) if INPUT in passed else await self._value(tenant, request.given, period),
             at=now,
             emits=tuple(Token("", node.name, (0,) * len(node.loops)) for node in nodes if not node.before),
             parent=request.parent,
@@ -167,6 +166,7 @@ class Starter:
             keys=request.keys,
             shared_limits=request.shared_limits,
             allowed=request.allowed,
+            tag=request.definition.tag,
         )
         entry = Entry(
             version=1,

@@ -408,7 +408,7 @@ class WorkflowContext:
         timeout: str | float | timedelta | None = None,
         name: str = "",
     ) -> Operation[Any]:
-        """Start a saga of another workflow, `NAME` or `NAME@VERSION`, and wait for its result.
+        """Start a saga of another workflow, `NAME`, `NAME@VERSION` or `NAME@TAG`, and wait for its result.
 
         Raises `StepFailure` with the code `child_failed` if it fails. It is cancelled at its timeout.
         """
@@ -418,7 +418,7 @@ class WorkflowContext:
         return self._ask(name or _of_workflow(workflow), _asked(node, None, given))
 
     def start(self, workflow: str, input: Any = None, *, name: str = "") -> Operation[str]:
-        """Start a saga of another workflow, `NAME` or `NAME@VERSION`; the result is its id.
+        """Start a saga of another workflow, `NAME`, `NAME@VERSION` or `NAME@TAG`; the result is its id.
 
         The function does not wait for its end. No cancel, rollback or fork of this saga concerns it.
         """

@@ -19,6 +19,7 @@ from baton.core.read.answers import (
     Version,
     View,
 )
+from baton.runtime.requests.versions import WorkflowTag
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 Condition = Annotated[dict[str, Any], "Compiled condition. `is` names its kind."]
@@ -393,11 +394,12 @@ class Workflow(WorkflowVersion):
 
 
 class WorkflowWithVersions(Workflow):
-    """The newest version of a workflow, and a list of its versions."""
+    """The newest version of a workflow, and lists of its versions and tags."""
 
     versions: Annotated[
         list[WorkflowVersion], Meta(max_length=100), "Versions, newest first. Contains at most 100."
     ]
+    tags: Annotated[list[WorkflowTag], "Tags of the workflow that name a version, ordered by name."]
 
 
 class Registered(View):

@@ -161,7 +161,10 @@ class StartBody(Body):
     """Request to start a saga."""
 
     workflow: str = Field(
-        min_length=1, max_length=128, description="Name of a workflow, or NAME@VERSION.", examples=["dinner"]
+        min_length=1,
+        max_length=128,
+        description="Name of a workflow, NAME@VERSION or NAME@TAG.",
+        examples=["dinner"],
     )
     input: JsonValue = Field(
         None,
@@ -179,6 +182,19 @@ class StartBody(Body):
         " send an Idempotency-Key together with this field.",
         examples=["A-17"],
     )
+
+
+class TagBody(Body):
+    """Version that a tag is to name, or none."""
+
+    version: int | None = Field(ge=1, le=999_999_999, description="Null deletes the tag.", examples=[3])
+    was: int | None = Field(
+        None,
+        ge=0,
+        le=999_999_999,
+        description="Version that the tag named when the caller looked, 0 for none. If it names another one now, the request is refused.",
+    )
+    reason: Annotated[str, Plainly] = Field("", max_length=200, description="Reason, for its history.")
 
 
 class WarmBody(Body):

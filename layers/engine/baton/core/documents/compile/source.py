@@ -166,7 +166,7 @@ def strange_names(
 
 Tools = Mapping[str, ToolSpec]
 Children = Mapping[str, Any]
-"""By reference (`NAME` or `NAME@VERSION`): the schema of what a child
+"""By reference (`NAME`, `NAME@VERSION` or `NAME@TAG`): the schema of what a child
 takes; None for one that takes anything.
 """
 # Looking for the nearest of many names takes long, and authors repair a document from its beginning.

@@ -54,6 +54,7 @@ def event_rules(source: Source) -> Events | None:
                 input=rule.input,
                 labels=rule.labels,
                 user=rule.user,
+                tag=rule.tag,
             )
             for index, rule in enumerate(model.start)
         ),

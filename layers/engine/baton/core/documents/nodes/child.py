@@ -54,8 +54,8 @@ class Child(NodeDocument):
         Field(
             default=None,
             description=(
-                "Name of the workflow to start: `NAME` for the newest version when the node starts, or "
-                "`NAME@VERSION`. It can be this workflow, if not every saga reaches the node."
+                "Name of the workflow to start: `NAME` for the newest version when the node starts, "
+                "`NAME@VERSION` or `NAME@TAG`. It can be this workflow, if not every saga reaches the node."
             ),
             examples=["delivery", "delivery@2"],
         ),

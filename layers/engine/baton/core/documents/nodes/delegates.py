@@ -79,7 +79,7 @@ class CallModel(Model):
     )
     workflow: Annotated[WorkflowReference | None, Given] = Field(
         default=None,
-        description="A registered workflow: `NAME`, or `NAME@VERSION`. A call starts a child saga.",
+        description="A registered workflow: `NAME`, `NAME@VERSION` or `NAME@TAG`. A call starts a child saga.",
     )
     graph: Annotated[NodeName | None, Given] = Field(
         default=None, description="A graph of the document, with its `input`. A call starts a child saga."

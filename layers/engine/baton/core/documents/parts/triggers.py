@@ -20,12 +20,20 @@ from baton.core.documents.parts.fields import (
     refuse,
 )
 from baton.core.expressions import LONGEST_S, nearest
-from baton.core.graph.graph import OVERLAPS, QUEUE, SKIP, Schedule
+from baton.core.graph.graph import OVERLAPS, QUEUE, SKIP, TAG_NAME, Schedule
 from baton.core.outside import LONGEST_SOURCE, LONGEST_TYPE
 from baton.core.schedules import MOST_CATCH_UP, read_cron, read_rate, zone, zone_names
 
 MOST_RULES = 20
 DATA = "${event.data}"
+
+
+_TAG = Field(
+    default="",
+    pattern=TAG_NAME,
+    description="Tag of the workflow: sagas start with the version that it names. Without it, with the newest.",
+    examples=["main"],
+)
 
 
 class _RuleModel(Model):
@@ -73,6 +81,7 @@ class StartRuleModel(_RuleModel):
         description="The user whose saga it is, and whose money it spends. Without it, the user who registered the document last.",
         examples=["${event.data.customer}"],
     )
+    tag: Annotated[str, Given] = _TAG
 
 
 class SignalRuleModel(_RuleModel):
@@ -187,6 +196,7 @@ class ScheduleModel(Model):
     labels: dict[str, str] = Field(
         default_factory=dict, description="Labels of each saga, at most 10.", examples=[{"team": "books"}]
     )
+    tag: Annotated[str, Given] = _TAG
 
     def schedule(self) -> Schedule:
         """Return the schedule as the graph has it."""
@@ -199,4 +209,5 @@ class ScheduleModel(Model):
             catch_up=usual if self.catch_up is None else self.catch_up,
             input=self.input,
             labels=self.labels,
+            tag=self.tag,
         )

@@ -162,18 +162,16 @@ def consume(
         return stop_saga(state, failure=state.failure or event.fault)
     if event.ends:  # as above
         return state if state.is_stopping else stop_saga(state, result=output)
-    still_closed = state.closed.get(slot)
     gone = set(event.drops) if stays else {slot, *event.drops}
     if state.items and (not event.item or event.drops):
         gone |= {one for one in state.items if owner_of(one) in gone}
-    if still_closed is not None:
+    if (still_closed := state.closed.get(slot)) is not None:
         state = replace(state, closed=without(state.closed, (slot,)))
     news = emit(state, event.emits, gone, event.errors, carriers(event))
     if still_closed is not None and slot not in event.drops:
         news["closed"] = {**news["closed"], slot: still_closed}
-    outputs, previous = state.outputs, state.previous
-    if output is not None and not event.item:
-        outputs = {**outputs, event.node: output}
+    outputs = state.outputs if output is None or event.item else {**state.outputs, event.node: output}
+    previous = state.previous
     if event.carry:
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
@@ -268,6 +266,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             before=e.before,
             shared_limits=e.shared_limits,
             allowed=e.allowed,
+            tag=e.tag,
         ),
         undo=state.undo if e.keys is None else with_keys(e.keys),
         used=dict.fromkeys(e.counts if e.allowed is None else (SAGA, *e.counts), Used()),
