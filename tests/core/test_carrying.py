@@ -352,6 +352,11 @@ def test_a_join_that_has_fired_keeps_its_edges(says: Says) -> None:
     says(told(saga, without))
 
 
+def test_a_join_that_has_fired_stays_fired(says: Says) -> None:
+    new = program(task("a"), task("b"), task("c"), task("d", "b", "c"), task("e", "d"))
+    says(told(fired(), new))
+
+
 def test_behind_a_join_that_has_fired_nothing_runs_again(says: Says) -> None:
     saga = fired()
     saga.go(done("d"), running=["a", "c"])

@@ -133,7 +133,21 @@ class _Carrying:
             yield _problem(
                 name, f"`{src}` has ended, and led to `{name}`; the new graph has no such edge", "leave it in"
             )
+        if name in self._begun and set(node.before) == {self._names[src] for src in old.before}:
+            yield from self._readiness(slot, node)
         yield from self._work(slot, old, node)
+
+    def _readiness(self, slot: str, node: Node) -> Iterator[Problem]:
+        """Yield the problem of a node that has begun and would not have begun by its new join."""
+        state = self._state
+        arrived = {self._names.get(src, src): alive for src, alive in state.tokens[slot].items()}
+        errors = {self._names[src]: carried for src, carried in state.errors.get(slot, {}).items()}
+        if self._new.readiness_at(node.name, arrived, errors) != READY:
+            yield _problem(
+                node.name,
+                f"`{node.name}` has begun, and by its new `join` it would wait or fail",
+                "leave `join` as it is",
+            )
 
     def _work(self, slot: str, old: Node, node: Node) -> Iterator[Problem]:
         """Yield the changes of work that has begun, or may run."""
