@@ -19,11 +19,11 @@ from baton.core.log.events import (
     WORKFLOW_PAUSED,
     CancelRequested,
     Entry,
-    Forked,
     Parked,
     Resumed,
     StepFailed,
 )
+from baton.core.log.folding.forks import fork_in
 from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.read.answers import Count, Cursor, View
 from baton.errors import NotAllowedNow, NotFound, Unreadable, UserError
@@ -132,8 +132,7 @@ async def cut_before_failure(history: History) -> int:
     async for entry, state in history.walk():
         if entry.version >= failed.version:
             break
-        is_fork = isinstance(entry.events[-1], Forked)
-        if not (is_fork or state.is_stopping or _was_tried(state, slot)):
+        if not (fork_in(entry) or state.is_stopping or _was_tried(state, slot)):
             cut = entry.version
     return cut
 

@@ -7,11 +7,13 @@ All other entries are folded by fold.py.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import reduce
 
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import asked_anew, resolve_incidents
+from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import cancelling_signal, completions_of
 from baton.core.log.folding.whole_folds import fold_cancelled, fold_parked, with_time
 from baton.core.log.folding.workflow_limits import cut_back
@@ -24,7 +26,8 @@ _STOPPED = ("cancelled", "rolled_back", "rollback_failed")
 
 
 def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """Return the state with which branch `fork.branch` begins.
+    """Return the state with which branch `fork.branch` begins. Events behind `fork` in its entry are folded
+    forward on that.
 
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same history.
     Versions never go down: the new branch starts behind the fork's entry. Counters of real events and the
@@ -35,6 +38,11 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     opened anew if the cut needs it. The same holds for work elsewhere; its completions are kept, because it
     reports nothing twice. A recovery needs no state before its entry, because entries between cannot be read.
     """
+    changes = entry.events[entry.events.index(fork) + 1 :]
+    return reduce(apply, changes, _branched(before, at_cut, entry, fork))
+
+
+def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
     first = entry.events[0]
     if isinstance(first, ev.WorkflowRecovered):
         return _recovered(at_cut, entry, first, fork)
@@ -99,6 +107,14 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         ),
     )
     return asked_anew(without_whole_saga_stops(forked), fork.at)
+
+
+def fork_in(entry: ev.Entry) -> ev.Forked | None:
+    """Return the fork of an entry that goes back in time; None for other entries."""
+    first = entry.events[0]
+    if isinstance(first, ev.WorkflowRecovered):
+        first = entry.events[1]
+    return first if isinstance(first, ev.Forked) else None
 
 
 def recovery_cut(entry: ev.Entry) -> int | None:
