@@ -32,7 +32,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import fold
-from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.forks import fork_of, fork_to
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.functions import KnownFunctions
 from baton.core.log.state import State
@@ -202,10 +202,9 @@ class Saga:
         )
         read = codec.decode_entry(codec.encode_entry(written))
         assert read == written
-        last = events[-1]
-        if isinstance(last, ev.Forked):
-            at_cut = self.states[last.cut]
-            self.state = fork_to(self.state, at_cut, read, last)
+        fork = fork_of(read)
+        if fork is not None:
+            self.state = fork_to(self.state, self.states[fork.cut], read, fork)
         else:
             self.state = fold(self.state, read)
         assert all(self.state.tokens.values()), "a slot without a token is no slot"
@@ -333,8 +332,7 @@ def replay(entries: Iterable[ev.Entry]) -> State:
     """A whole log folded, through all its forks."""
     states = [State()]
     for one in entries:
-        last = one.events[-1]
-        fork = last if isinstance(last, ev.Forked) else None
+        fork = fork_of(one)
         states.append(fork_to(states[-1], states[fork.cut], one, fork) if fork else fold(states[-1], one))
     return states[-1]
 

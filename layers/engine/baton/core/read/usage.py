@@ -18,7 +18,7 @@ from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
-from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.forks import fork_of, fork_to
 from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.scopes import is_index
 from baton.core.log.slots import item_slots
@@ -453,11 +453,6 @@ def _times(state: State) -> list[int]:
     asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]
     waits = [work.due for work in state.open.values() if work.due is not None]
     return [*waits, *(held.until for held in state.held.values()), *(time for time in asked if time)]
-
-
-def fork_of(entry: ev.Entry) -> ev.Forked | None:
-    """Return the fork of an entry: it is the last event of the entry that ends its branch."""
-    return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
 
 
 def _is_engines(event: ev.Event, parent: str) -> bool:

@@ -13,11 +13,12 @@ from msgspec import UNSET, UnsetType
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import HIT, MISS, WorkflowRecovered
+from baton.core.log.folding.forks import fork_of
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
 from baton.core.read.costs import BillingSettings, Cost, CostPage, ModelCosts, cost_view
 from baton.core.read.day_costs import DayCosts
-from baton.core.read.usage import Claims, Ledger, fork_of
+from baton.core.read.usage import Claims, Ledger
 from baton.errors import NotFound, TooLarge, Unreadable, UserError
 from baton.ports import Clock, Listed, Log, Place, Record
 from baton.runtime.engine.request import SAGA_ID, Opened, Request, foreign_cursor, read_cursor, write_cursor

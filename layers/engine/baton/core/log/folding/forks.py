@@ -7,15 +7,17 @@ All other entries are folded by fold.py.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import reduce
 
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding.failure_folds import asked_anew, resolve_incidents
+from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import cancelling_signal, completions_of
 from baton.core.log.folding.whole_folds import fold_cancelled, fold_parked, with_time
 from baton.core.log.folding.workflow_limits import cut_back
-from baton.core.log.state import FORK_KEY, Lineage, Segment, State, clear_open_work
+from baton.core.log.state import ANSWER, FORK_KEY, Lineage, Segment, State, clear_open_work
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
@@ -34,6 +36,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     A child that is open on both sides goes on; any other open child is left behind, to be cancelled, and
     opened anew if the cut needs it. The same holds for work elsewhere; its completions are kept, because it
     reports nothing twice. A recovery needs no state before its entry, because entries between cannot be read.
+    The events behind `fork` in its entry are folded last.
     """
     first = entry.events[0]
     if isinstance(first, ev.WorkflowRecovered):
@@ -69,7 +72,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     running = [work.orphan for work in before.open.values() if work.orphan is not None]
     forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
     if fork.key:
-        forks[FORK_KEY + fork.key] = str(fork.cut)
+        forks[FORK_KEY + fork.key] = _remembered(fork)
     forked = replace(
         at_cut,
         version=entry.version,
@@ -98,7 +101,34 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             *(child for child in running if child.saga not in staying),
         ),
     )
-    return asked_anew(without_whole_saga_stops(forked), fork.at)
+    forked = asked_anew(without_whole_saga_stops(forked), fork.at)
+    changes = entry.events[entry.events.index(fork) + 1 :]
+    return reduce(apply, changes, forked)
+
+
+def fork_of(entry: ev.Entry) -> ev.Forked | None:
+    """Return the fork of an entry that ends its branch; None for other entries."""
+    return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
+
+
+def is_stable(entry: ev.Entry, after: State, undo: Undoable) -> bool:
+    """Return true if a step has ended well in an entry, or an answer was taken in, and nothing has failed in
+    the state `after` it. `undo`: that of the present state, which knows what is undone since.
+    """
+    has_failed = bool(after.failing or after.is_stopping or after.ended)
+    is_held = after.parked is not None and not after.is_paused
+    if has_failed or is_held or any(first <= after.version <= last for first, last in undo.spans):
+        return False
+    return any(
+        isinstance(event, ev.Closing | ev.QuestionClosed)
+        or (isinstance(event, ev.SignalReceived) and event.name == ANSWER)
+        for event in entry.events
+    )
+
+
+def _remembered(fork: ev.Forked) -> str:
+    """Return the text by which a repeated request for the fork is recognised."""
+    return f"{fork.cut} {fork.asked}" if fork.asked else str(fork.cut)
 
 
 def recovery_cut(entry: ev.Entry) -> int | None:
