@@ -330,6 +330,9 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
         for events in _by_the_worker(program, life):
             if events:
                 yield _entry(state, *events, epoch=max(state.epoch, 1))
+        if not state.is_stopping:
+            changed = ev.GraphChanged(graph="other", workflow="w", by="ann", at=state.last_at + SOON)
+            yield _entry(state, changed)
         yield _death(state)
         yield _entry(state, ev.GaveUp(), epoch=max(state.epoch, 1))
 

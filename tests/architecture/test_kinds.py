@@ -123,7 +123,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/models.py": {"workflow", "graph", "tool"},
     "core/documents/parts/failing.py": {"tool"},
     # Fields of events: the tool of a step, the model that an answer is of.
-    "words/event_words.py": {"tool", "model"},
+    "words/event_words.py": {"tool", "model", "graph", "workflow"},
     # The workflow of a saga, or of a request.
     "cli/machine/project.py": {"workflow"},
     "cli/machine/running.py": {"workflow"},

@@ -32,7 +32,7 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.fold import fold
-from baton.core.log.folding.forks import fork_of, fork_to
+from baton.core.log.folding.forks import fork_in, fork_to
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.functions import KnownFunctions
 from baton.core.log.state import State
@@ -202,13 +202,13 @@ class Saga:
         )
         read = codec.decode_entry(codec.encode_entry(written))
         assert read == written
-        fork = fork_of(read)
+        fork = fork_in(read)
         if fork is not None:
             self.state = fork_to(self.state, self.states[fork.cut], read, fork)
         else:
             self.state = fold(self.state, read)
         assert all(self.state.tokens.values()), "a slot without a token is no slot"
-        assert self.state.outputs.keys() <= self.program.nodes.keys()
+        assert self.state.graphs or self.state.outputs.keys() <= self.program.nodes.keys()
         assert self.state.open.keys() <= self.state.tokens.keys()
         self.entries.append(read)
         self.states.append(self.state)
@@ -332,7 +332,7 @@ def replay(entries: Iterable[ev.Entry]) -> State:
     """A whole log folded, through all its forks."""
     states = [State()]
     for one in entries:
-        fork = fork_of(one)
+        fork = fork_in(one)
         states.append(fork_to(states[-1], states[fork.cut], one, fork) if fork else fold(states[-1], one))
     return states[-1]
 

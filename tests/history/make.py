@@ -195,6 +195,41 @@ def _recovered() -> Saga:
     return saga
 
 
+def _patched() -> Saga:
+    """Its graph changes twice, and once more in the entry of a fork. A repeated key changes nothing."""
+    first = program(task("a"), task("b", "a"), task("c", "b"))
+    saga = Saga(first)
+    saga.go(done("a", 1))
+    other = program(task("a"), task("b", "a"), task("x", "b", arguments={"of": "${ctx.a.output}"}))
+    patch = ev.GraphChanged(
+        graph="h2",
+        workflow="w",
+        document="d2",
+        by="ada",
+        at=saga.now,
+        reason="a wrong tool",
+        key="p1",
+        patch=ev.Value(v=[{"op": "remove", "path": "/nodes/c"}]),
+        outputs={"a": ev.Value(v=1)},
+        counts=("b",),
+    )
+    saga.put(patch, epoch=0, invocation="api")
+    saga.put(patch, epoch=0, invocation="api")
+    saga.program = other
+    saga.go(done("b", 2))
+    moved = ev.GraphChanged(graph="h3", workflow="w@3", by="ada", at=saga.now, renamed={"x": "y", "b": "z"})
+    saga.put(moved, epoch=0, invocation="api")
+    saga.program = program(task("a"), task("z", "a"), task("y", "z", arguments={"of": "${ctx.a.output}"}))
+    saga.go(done("y", 3))
+    saga.program = first
+    fork = ev.Forked(cut=2, branch=1, by="ada", at=saga.now)
+    saga.put(
+        fork, ev.GraphChanged(graph="h4", workflow="w", by="ada", at=saga.now), epoch=0, invocation="api"
+    )
+    saga.go(done("b", 4))
+    return saga
+
+
 def _forked() -> Saga:
     saga = Saga(
         program(task("a"), wait("w", "a", signal="s"), task("b", "w", arguments={"x": "${ctx.a.output}"}))
@@ -407,6 +442,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_THINKING,
     "replanned": replanned,
     "recovered": _recovered,
+    "patched": _patched,
 }
 
 

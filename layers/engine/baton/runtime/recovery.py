@@ -220,8 +220,8 @@ class Doctor:
         try:
             async for before, entry in history.replayed():
                 state = history.state
-                if program is None:
-                    program = await self._scope.catalog.program(ref.tenant, state.origin.graph)
+                decided_by = before if before.version else state
+                program = await self._scope.catalog.running(ref.tenant, decided_by)
                 counts[0] += 1
                 if found is None and (both := decided_again(program, before, entry)) is not None:
                     counts[1] += 1

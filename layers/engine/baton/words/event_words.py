@@ -642,8 +642,26 @@ def _recovered(event: Event) -> EventSentence:
     return "; ".join(parts), frozenset(known)
 
 
+def _graph_changed(event: Event) -> EventSentence:
+    by, reason = f"`{event.get('by')}`", one_line(str(event.get("reason") or ""))
+    patch = event.get("patch")
+    if patch:
+        operations = patch.get("v")
+        many = f" by {counted(len(operations), 'operation')}" if isinstance(operations, list) else ""
+        words = f"{by} has patched the graph{many}"
+    else:
+        words = (
+            f"{by} has the saga go on with graph {str(event.get('graph'))[:12]} of `{event.get('workflow')}`"
+        )
+    if names := event.get("renamed"):
+        words += "; " + ", ".join(f"`{old}` is `{new}`" for old, new in names.items())
+    known = ("by", "reason", "patch", "graph", "document", "workflow", "outputs", "counts", "renamed", "key")
+    return words + (f": {reason}" if reason else ""), frozenset(known)
+
+
 _WORDS: Mapping[str, Callable[[Event], EventSentence]] = {
     **WORDS,
+    "graph_changed": _graph_changed,
     "workflow_recovered": _recovered,
     "question_opened": _opened,
     "question_escalated": _escalated,

@@ -7,7 +7,8 @@ flight and not the nodes of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -89,6 +90,9 @@ class Program:
     build: the identity of the deployed code; empty if unknown. timeout_ms: that of an attempt whose node
     names none. limits: those of the deployment, for what the document leaves open.
     """
+
+    earlier: tuple[tuple[int, Program], ...] = ()
+    """Of a saga whose graph has changed: the programs before, each with the last version under it."""
 
     def __init__(
         self,
@@ -210,7 +214,7 @@ class Program:
         if not place.item:
             return node
         if (undoing := state.undo.work) is not None and slot in undoing.steps:
-            return undoing.part(node, place)
+            return undoing.part(self.at(undoing.steps[slot].version).nodes[place.node], place)
         return self.kinds[node.kind].part(node, state.open.get(place.owner), place.item)
 
     def is_one_of_many(self, slot: str) -> bool:
@@ -358,6 +362,19 @@ class Program:
         program.unfit = unfit
         return program
 
+    def with_earlier(self, earlier: Sequence[tuple[int, Program]]) -> Program:
+        """Return the program of a saga that ran these programs before, each up to a version of its log.
+        Nodes of these have no edges any more; the saga may still undo their effects.
+        """
+        program = copy(self)
+        program.earlier = tuple(earlier)
+        program.nodes = dict(ChainMap(dict(self.nodes), *(dict(one.nodes) for _, one in reversed(earlier))))
+        return program
+
+    def at(self, version: int) -> Program:
+        """Return the program that the saga ran when it wrote the entry of this version."""
+        return next((program for last, program in self.earlier if version <= last), self)
+
     def paths(self) -> Iterator[tuple[str, Path]]:
         """Yield each path in the document with the node that reads it; empty for the output of the saga."""
         for node in self.graph.nodes:
@@ -425,8 +442,8 @@ class Program:
         return node in self._for_output or bool(self._readers[node])
 
     def is_needed(self, node: str, ahead: int) -> bool:
-        """Return true if the output of `node` can still be read."""
-        return node in self._for_output or bool(self._readers[node] & ahead)
+        """Return true if the output of `node`, which may be of an earlier graph, can still be read."""
+        return node in self._for_output or bool(self._readers.get(node, 0) & ahead)
 
 
 def _asked(node: Node) -> Any:

@@ -371,7 +371,7 @@ def _is_under_way(program: Program, work: Undoing, event: ev.UndoStepBegan) -> b
     """Return true if another effect of the same slot, or of the same poll, is being undone."""
     if event.slot in work.steps:
         return True
-    tries = (Slot.parse(slot) for slot in work.steps) if program.is_poll(event.node) else ()
+    tries = (Slot.parse(slot) for slot in work.steps) if program.at(event.version).is_poll(event.node) else ()
     return any((one.node, one.iteration[:-1]) == (event.node, event.iteration[:-1]) for one in tries)
 
 
@@ -395,7 +395,9 @@ def _next(
         by = child if done is None else _done_by(done)
         doubt, way = undo_doubts.why(done), dict[str, Any]()
         if isinstance(done, ev.StepFailed | ev.StepStopped) and doubt:
-            way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at)
+            way = undo_doubts.way_of(
+                builder.program.at(first.version), done, _entry(builder, first.version).at
+            )
         return ev.UndoStepBegan(
             **was.child(undo_item(was.item, first.version if first.left else 0)).fields,
             at=builder.now,
@@ -430,13 +432,14 @@ def _next(
         if not left and version != state.undo.unsure.get(slot):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item = undo_item(event.item, version if left else 0)
-        way = undo_doubts.way_of(builder.program, event, entry.at)
+        way = undo_doubts.way_of(builder.program.at(version), event, entry.at)
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
-    if not undone_by(builder.program.nodes, event):
-        node = builder.program.nodes.get(event.node)
+    program = builder.program.at(version)
+    if not undone_by(program.nodes, event):
+        node = program.nodes.get(event.node)
         stands = node is not None and node.has_reversible
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
-    if builder.program.is_poll(event.node) and not event.item:
+    if program.is_poll(event.node) and not event.item:
         last = work.rounds.get(event.node, ())
         if last and (last[:-1], event.iteration < last) == (event.iteration[:-1], True):
             return ev.UndoPassed(**by, **place, polled=True)
@@ -499,7 +502,7 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
         text = f"it was cut off {times} times by the end of its invocation: it needs more than a full budget"
         _give_up(builder, at, ev.failed_with("over_budget", text, at.node.name))
         return
-    found = builder.program.nodes[at.node.name].inverse(step.tool, at.place.subject.item)
+    found = builder.program.at(step.version).nodes[at.place.node].inverse(step.tool, at.place.subject.item)
     if found is None:
         text = f"nothing undoes `{step.tool}` any more"
         _give_up(builder, at, ev.failed_with("tool_missing", text, at.node.name))
@@ -591,7 +594,7 @@ def inverse_input(builder: DecisionBuilder, slot: str) -> Any:
     Raises `ExpressionError`, `CorruptLog`, `LackingError`.
     """
     step, place = _work(builder).steps[slot], Slot.parse(slot)
-    found = builder.program.nodes[place.node].inverse(step.tool, place.subject.item)
+    found = builder.program.at(step.version).nodes[place.node].inverse(step.tool, place.subject.item)
     if found is None:
         return None
     return _arguments(builder, slot, found, _event(builder, step.version, step.index), step)

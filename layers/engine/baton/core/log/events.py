@@ -119,6 +119,7 @@ __all__ = [
     "FunctionClosed",
     "GaveUp",
     "Gives",
+    "GraphChanged",
     "ItemsBegan",
     "ItemsGathered",
     "JoinFired",
@@ -430,6 +431,28 @@ class Repeats(Root, frozen=True, tag="repeats", omit_defaults=True, kw_only=True
     slots: tuple[str, ...]
 
 
+class GraphChanged(Root, frozen=True, tag="graph_changed", omit_defaults=True, kw_only=True):
+    """From here on the saga runs `graph`, which was compiled from the document with this hash (empty: from a
+    registered one).
+
+    `patch`: the JSON Patch that has made the document; null for any other change. `outputs`: of nodes that
+    are over, outputs that the new graph reads and the state has dropped. `counts`: as in `SagaStarted`.
+    `renamed`: new names of nodes by the old ones. A repeated `key` is a no-op.
+    """
+
+    graph: str
+    workflow: str
+    by: str
+    at: int
+    document: str = ""
+    reason: str = ""
+    key: str = ""
+    patch: Value | None = None
+    outputs: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
+    counts: tuple[str, ...] = ()
+    renamed: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
+
+
 class WorkflowRecovered(Root, frozen=True, tag="workflow_recovered", omit_defaults=True, kw_only=True):
     """Entries `first` to `last` cannot be read. The saga goes on in a new branch from version `cut`: the fork
     of it is in the same entry.
@@ -646,6 +669,7 @@ Event = (
     | Forked
     | ValueChanged
     | Repeats
+    | GraphChanged
     | WorkflowRecovered
     | SagaEnded
 )

@@ -38,6 +38,7 @@ from baton.core.log.records import Segment as Transcribed
 from baton.core.log.scopes import Agent, MadeCall, Map, Progress, Replanning, Turn
 from baton.core.log.state import (
     Counts,
+    EarlierGraph,
     Failing,
     Held,
     Lineage,
@@ -69,6 +70,7 @@ PARTS = (
     *(
         State,
         Origin,
+        EarlierGraph,
         Lineage,
         Recovery,
         Counts,

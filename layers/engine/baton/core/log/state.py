@@ -39,6 +39,7 @@ NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
 FAULT = "fault"  # why an attempt ended that was stopped because the engine could not go on
 FORK_KEY = "/fork/"  # begins as no signal's key can: those begin with the signal's name
+CHANGE_KEY = "/graph/"  # that of a change of the graph
 ANSWER = ":answer"  # the name of the signal that answers a question: none that a workflow can wait for
 LONGEST_ID = 400  # characters of a saga's id: it is a key of the table, and a part of its children's ids
 
@@ -170,8 +171,17 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: int = 0
 
 
+class EarlierGraph(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A graph that the saga ran before, up to its version `last`; the other fields are those of `Origin`."""
+
+    graph: str
+    workflow: str
+    last: int
+    document: str = ""
+
+
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The facts of a saga's start. They do not change."""
+    """The facts of a saga's start. Only `GraphChanged` changes some: workflow, graph and document."""
 
     tenant: str = ""
     saga: str = ""
@@ -179,6 +189,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     workflow: str = ""
     graph: str = ""
     """The hash of its graph; of a named graph of a document, the document's hash, `#` and the name."""
+    document: str = ""
+    """The hash of the document of a graph that is no version of the workflow; empty: it is one."""
     input: Value = Value()
     parent: str = ""
     """The key of the saga that waits for this one; the next two fields are the slot there and the window of
@@ -297,6 +309,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
     invocation: str = ""
     origin: Origin = Origin()
     lineage: Lineage = Lineage()
+    graphs: tuple[EarlierGraph, ...] = ()
+    """Graphs that it ran before the present one, the oldest first."""
 
     # ---- where it is
     tokens: dict[str, dict[str, bool]] = {}

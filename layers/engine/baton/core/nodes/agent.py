@@ -42,6 +42,7 @@ from baton.core.nodes.base import (
     Run,
     Spread,
     UnfitError,
+    work_of,
 )
 from baton.core.nodes.task import TaskKind
 
@@ -71,6 +72,14 @@ class AgentKind(TaskKind):
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return parts.by_name.get(tool, node)
+
+    def begun_with(self, node: Node, work: Open) -> dict[str, Any]:
+        """Return what the agent was given, and the calls of its turn: it may get other tools for the next."""
+        assert isinstance(work, Agent), "nothing else is opened here"
+        calls = _parts(node).by_name
+        asked = {name: calls.get(name) for name in work.calls.values()}
+        known = {name: call and work_of(call) for name, call in asked.items()}
+        return {**work_of(node), "agent": known}
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)

@@ -241,6 +241,28 @@ class NodeContext(Protocol):
         """Return true if the money suffices for the node now. If not, the node is asked again when it may."""
 
 
+_WORK = (
+    *("kind", "arguments", "tool", "wait_ms", "wait_for", "wait_until", "signal", "workflow", "value"),
+    *("asks", "approval", "callback", "fresh", "key"),
+)
+"""Fields that say what a node does. The others say when it does that, what follows, or what the code says."""
+
+
+def work_of(node: Node) -> dict[str, Any]:
+    """Return the fields that say what a node does, with those of the steps in it."""
+    work: dict[str, Any] = {name: getattr(node, name) for name in _WORK}
+    agent, replan, each = node.agent, node.replan, node.each
+    work["agent"] = agent and [
+        work_of(agent.turn),
+        {name: work_of(call) for name, call in agent.by_name.items()},
+        agent.idle_ms,
+    ]
+    work["alternatives"] = replan and [work_of(replan.plan), [work_of(call) for call in replan.calls]]
+    work["each"] = each and [work_of(each.do), each.rest]
+    work["function"] = node.function and node.function.name
+    return work
+
+
 class Kind:
     """Behaviour of a kind of node. Stateless; `Node.kind` has its `name`."""
 
@@ -259,6 +281,10 @@ class Kind:
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         """Return the node for an item in place of the whole node; `work` is the node's own open work."""
         return node
+
+    def begun_with(self, node: Node, work: Open) -> dict[str, Any]:
+        """Return the fields of a node that its open work keeps: a change of the graph may not change them."""
+        return work_of(node)
 
     def keeps_failure(self, item: str) -> bool:
         """Return true if the failure of this item is its result, so that its node goes on."""

@@ -16,7 +16,7 @@ from baton.core.decide.program import READY as JOIN_READY
 from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.forks import fork_of, lineage_to, without_whole_saga_stops
+from baton.core.log.folding.forks import fork_in, lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
 from baton.core.log.scopes import Agent
 from baton.core.log.slots import Slot, owner_of, slot_of
@@ -144,7 +144,7 @@ class Story:
 
     def change(self, entry: ev.Entry) -> None:
         """Take in the changes of a fork, by its entry, which is no part of the lineage."""
-        fork = fork_of(entry)
+        fork = fork_in(entry)
         if fork is None or fork.undo:
             return
         self._come_to(fork.branch)

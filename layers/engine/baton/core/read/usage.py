@@ -18,7 +18,7 @@ from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
-from baton.core.log.folding.forks import fork_of, fork_to
+from baton.core.log.folding.forks import fork_in, fork_to
 from baton.core.log.folding.whole_folds import SweepSchedule, may_sweep_without_lease
 from baton.core.log.scopes import is_index
 from baton.core.log.slots import item_slots
@@ -248,7 +248,7 @@ class Ledger:
                 self._reads += 3  # its window, the child's head and log
 
     def _fold(self, entry: ev.Entry) -> None:
-        before, fork = self._state, fork_of(entry)
+        before, fork = self._state, fork_in(entry)
         if fork is not None:
             self._state = fork_to(before, self._past[fork.cut], entry, fork)
         else:
@@ -260,7 +260,7 @@ class Ledger:
     def _read_later(self, entry: ev.Entry, data: int, size: int) -> None:
         self._whole = [self._whole[0] + data, self._whole[1] + size]
         self._data, self._size = self._data + data, self._size + size
-        if fork_of(entry) is not None:
+        if fork_in(entry) is not None:
             # A new branch is read from the start.
             (self._data, self._size), self._snapshot, self._is_blob = self._whole, 0, False
 

@@ -65,9 +65,9 @@ class Caller:
         return f"{self.user}/{self.session}" if self.session else self.user
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened:
-    """Saga of the caller's tenant, with its log folded."""
+    """Saga of the caller's tenant, with its log folded, and the program that it runs."""
 
     head: Head
     history: History
@@ -99,7 +99,7 @@ class Request:
 
     async def program_of(self, history: History) -> Program:
         """Return the program that a saga runs."""
-        return await self.parts.catalog.program(history.ref.tenant, history.state.origin.graph)
+        return await self.parts.catalog.running(history.ref.tenant, history.state, is_reader=True)
 
     async def read(self, saga: str) -> tuple[Head, History]:
         """Load a saga without its program, which a new process would read from the bucket.
@@ -145,7 +145,7 @@ class Request:
 
     async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
         """Call `put`. Return the saga's status afterwards."""
-        return accepted_answer(opened, changed=await self.put(opened.history, make, *more))
+        return accepted_answer(opened, changed=await self.put(opened.history, make, *more, opened=opened))
 
     async def put(
         self,
@@ -156,6 +156,7 @@ class Request:
         ref: str = "",
         *,
         wakes: bool = True,
+        opened: Opened | None = None,
     ) -> bool:
         """Fold, check that the saga has not ended, append with a wake; on conflict read and decide again.
         Return false if `make` returns nothing: a no-op.
@@ -164,6 +165,7 @@ class Request:
         ended. `blob` are the bytes of the entry's reference `ref`. They are written once, after the checks: a
         caller that is refused stores nothing. `wakes`: a worker must be woken. False if the entry makes
         nothing ready, nothing due earlier, and no notice due.
+        `opened` gets the program of a graph to which another entry changes the saga meanwhile.
         """
         while True:
             if is_known(history.state):
@@ -181,7 +183,10 @@ class Request:
             entry = self.entry(history, events, now)
             if await history.append(entry, wake=Wake(v=entry.version) if wakes else None):
                 return True
+            before = history.state.graphs
             await history.catch_up()
+            if opened is not None and history.state.graphs != before:
+                opened.program = await self.program_of(history)
 
     async def arm(self, head: Head) -> int:
         """Have the reconciler find a saga that is in no index, until the time that is returned.

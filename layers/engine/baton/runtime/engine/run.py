@@ -32,11 +32,11 @@ from baton.core.decide.spending import Bounds
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE
 from baton.core.log import events as ev
-from baton.core.log.events import Entry, Event, Failure
+from baton.core.log.events import Entry, Failure
 from baton.core.log.folding.received import cancelling_signal, said_of
 from baton.core.log.records import Child
 from baton.core.log.state import FAULT, State
-from baton.core.log.work import Callback, Open, responses_left
+from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.core.on_demand import OnDemand
@@ -53,12 +53,10 @@ from baton.runtime.steps.steps import Steps
 if TYPE_CHECKING:
     from baton.core.decide import schema_changes
     from baton.ports import UnitLog
-    from baton.runtime.models import model_request
     from baton.runtime.money.ledger import Ledger
     from baton.runtime.steps import journal as journals
     from baton.runtime.steps.journal import KnownUnits, UnitQueue
 else:
-    model_request = OnDemand("baton.runtime.models.model_request")
     schema_changes = OnDemand("baton.core.decide.schema_changes")
     journals = OnDemand("baton.runtime.steps.journal")
 
@@ -570,11 +568,20 @@ class LogWriter:
             raise Superseded
         return news
 
+    async def news_of(self, run: Run) -> bool:
+        """Read the news as `news`; from a change of its graph on, the saga goes on with that."""
+        before = run.history.state
+        is_fork = await self.news(run.lease, run.history)
+        state = run.history.state
+        if (state.origin.graph, state.graphs) != (before.origin.graph, before.graphs):
+            run.program = await self._p.catalog.running(run.lease.ref.tenant, state)
+        return is_fork
+
     async def catch_up(self, run: Run) -> bool:
         """Read the news for a running saga.
         Return true after a fork: the work under way belongs to the old branch.
         """
-        if not await self.news(run.lease, run.history):
+        if not await self.news_of(run):
             return False
         run.outcomes = [*await run.attempts.cancel_all(), *spent_by(run.outcomes)]
         run.asked.clear()
@@ -680,21 +687,3 @@ class NoticeSender:
         else:
             await self._writer.catch_up(run)
         return True
-
-
-class ResponseCanceller:
-    """Canceller of background requests to models, after an append: the log drops a request first, so that its
-    end is no failure.
-    """
-
-    def __init__(self, scope: InvocationScope) -> None:
-        self._p = scope
-
-    async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[Event]) -> None:
-        """Cancel the requests that these events have dropped. `before` is the open work before the events."""
-        if not any(isinstance(work, Callback) for work in before.values()):
-            return  # most have handed nothing over
-        ended = {event.callback for event in events}
-        left = responses_left(before, run.history.state.open, ended)
-        if left and (models := self._p.models) is not None:
-            await model_request.cancel_response(models, left)

@@ -15,9 +15,9 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
-from baton.core.log.events import Entry, Event, Forked, SagaEnded
+from baton.core.log.events import Entry, Event, Forked, SagaEnded, WorkflowRecovered
 from baton.core.log.folding.fold import closed, fold
-from baton.core.log.folding.forks import fork_of, fork_to, lineage_to, recovery_cut
+from baton.core.log.folding.forks import fork_in, fork_to, lineage_to, recovery_cut
 from baton.core.log.state import Segment, State
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, TooLarge, Unreadable
@@ -35,6 +35,8 @@ else:
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 LAST = 9_999_999_999  # no log has a version above it
 
+_GOES_BACK = (Forked, WorkflowRecovered)
+"""First events of entries that go back in time."""
 logger = logging.getLogger("baton.history")
 
 
@@ -412,7 +414,7 @@ class History:
 
     async def _take_in(self, entry: Entry, size: int) -> None:
         self.tail_bytes += size
-        if Forked in map(type, entry.events) and (fork := fork_of(entry)) is not None:
+        if isinstance(next(iter(entry.events), None), _GOES_BACK) and (fork := fork_in(entry)):
             self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
         else:
             self.state = fold(self.state, entry)

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import HIT, MISS, WorkflowRecovered
-from baton.core.log.folding.forks import fork_of
+from baton.core.log.folding.forks import fork_in
 from baton.core.log.state import LISTS, status_of
 from baton.core.money import MICRO
 from baton.core.read.costs import BillingSettings, Cost, CostPage, ModelCosts, cost_view
@@ -45,7 +45,7 @@ async def saga_cost(
         async for record in _records(log, call, opened, time):
             # Decoding takes far longer than looking, and forks are rare.
             for entry in readable([record] if _FORK in record.data else ()):
-                if (fork := fork_of(entry)) is not None:
+                if (fork := fork_in(entry)) is not None:
                     cuts.add(fork.cut)
                     if isinstance(entry.events[0], WorkflowRecovered):
                         lost.update(range(fork.cut + 1, entry.version))

@@ -151,7 +151,11 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
             if len(steps) >= STEPS_IN_PLAN:
                 break
             slot = event.slot
-            if isinstance(event, StepSucceeded) and program.is_poll(event.node) and not event.item:
+            if (
+                isinstance(event, StepSucceeded)
+                and program.at(version).is_poll(event.node)
+                and not event.item
+            ):
                 poll = (event.node, event.iteration[:-1])
                 if poll in polls:
                     can -= 1
@@ -163,7 +167,7 @@ async def rollback_plan(history: History, program: Program, back_to: int = 0) ->
             in_doubt = isinstance(event, StepFailed | StepStopped) and not event.child
             is_left = bool(event.instead)
             if not in_doubt or is_left or version == undo.unsure.get(slot):
-                by = undone_by(program.nodes, event) or None
+                by = undone_by(program.at(version).nodes, event) or None
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
     parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
     return {

@@ -28,6 +28,7 @@ from baton.core.graph.graph import (
 )
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log.records import Parked
+from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound, Outdated, UserError
@@ -367,6 +368,17 @@ class Catalog:
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
+
+    async def running(self, tenant: str, state: State, *, is_reader: bool = False) -> Program:
+        """Return the program that a saga runs. It knows those before if effects under them may be undone, or
+        for a reader of the whole log.
+        """
+        program = await self.program(tenant, state.origin.graph)
+        if not state.graphs or not (is_reader or state.undo.is_known):
+            return program
+        return program.with_earlier(
+            [(one.last, await self.program(tenant, one.graph)) for one in state.graphs]
+        )
 
 
 def _inner(definition: Definition, graph: str) -> Definition:

@@ -59,4 +59,4 @@ async def park_without_its_code(log: LogWriter, run: Run, clock: Clock) -> None:
         parked = ev.Parked(code=CODE_GONE, message=text, at=now)
         if await log.append(run.lease, run.history, parking(state, parked, now)):
             return
-        await log.news(run.lease, run.history)
+        await log.news_of(run)

@@ -35,6 +35,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding.received import before_the_end
 from baton.core.log.slots import Slot
 from baton.core.log.state import FAULT, Failing
+from baton.core.log.work import Callback, Open, responses_left
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry, Unreadable
 from baton.ports import Head, Message, SagaRef
@@ -45,7 +46,6 @@ from baton.runtime.engine.run import (
     InFlight,
     LogWriter,
     NoticeSender,
-    ResponseCanceller,
     Run,
     StepStarter,
     StepStopper,
@@ -58,9 +58,11 @@ from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
 
 if TYPE_CHECKING:
+    from baton.runtime.models import model_request
     from baton.runtime.requests import answers
     from baton.runtime.worker import children, functions, pinned
 else:
+    model_request = OnDemand("baton.runtime.models.model_request")
     answers = OnDemand("baton.runtime.requests.answers")
     children = OnDemand("baton.runtime.worker.children")
     functions = OnDemand("baton.runtime.worker.functions")
@@ -84,8 +86,8 @@ class Loader:
         if history.state.epoch > lease.epoch:
             raise Superseded
         history.owes_death = lease.dead is not None and not _gave_up(lease.dead, entries)
-        program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
-        self._p.durations.learn(history.state.origin.graph, entries)
+        program = await self._p.catalog.program(lease.ref.tenant, graph := history.state.origin.graph)
+        self._p.durations.learn(graph, entries)
         if lease.dead is not None and history.owes_death:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             left = await self._left_by(lease.dead, entries, history, program)
@@ -95,6 +97,8 @@ class Loader:
                 left = await self._left_by(lease.dead, entries, history, program)
             history.owes_death = False
         await self._check_money(lease, history, program)
+        if history.state.graphs or history.state.origin.graph != graph:  # by an entry that came meanwhile
+            program = await self._p.catalog.running(lease.ref.tenant, history.state)
         return program
 
     async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
@@ -255,11 +259,29 @@ class Faults:
                     continue
                 if appended:
                     run.outcomes = run.outcomes[advance.taken :]
-                elif await self._log.news(run.lease, run.history):
+                elif await self._log.news_of(run):
                     run.outcomes = spent_by(run.outcomes)
                 size = len(run.outcomes)
         except Exception:  # whatever it is, the fault before it is the one to be told of
             logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
+
+
+class ResponseCanceller:
+    """Canceller of background requests to models, after an append: the log drops a request first, so that its
+    end is no failure.
+    """
+
+    def __init__(self, scope: InvocationScope) -> None:
+        self._p = scope
+
+    async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[ev.Event]) -> None:
+        """Cancel the requests that these events have dropped. `before` is the open work before the events."""
+        if not any(isinstance(work, Callback) for work in before.values()):
+            return  # most have handed nothing over
+        ended = {event.callback for event in events}
+        left = responses_left(before, run.history.state.open, ended)
+        if left and (models := self._p.models) is not None:
+            await model_request.cancel_response(models, left)
 
 
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"

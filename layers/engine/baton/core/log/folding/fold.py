@@ -68,6 +68,7 @@ from baton.core.log.folding.whole_folds import (
     fold_limited,
     fold_parked,
     fold_resumed,
+    graph_changed,
     stop_saga,
 )
 from baton.core.log.folding.workflow_limits import SAGA, count_node, pay, with_models
@@ -487,6 +488,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.Forked: _forked,
         ev.ValueChanged: _value_changed,
         ev.Repeats: _repeats,
+        ev.GraphChanged: graph_changed,
         ev.WorkflowRecovered: _recovered,
         ev.SagaEnded: _ended,
         **undo_folds.TABLE,

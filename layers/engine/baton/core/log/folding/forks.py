@@ -26,7 +26,8 @@ _STOPPED = ("cancelled", "rolled_back", "rollback_failed")
 
 
 def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
-    """Return the state with which branch `fork.branch` begins.
+    """Return the state with which branch `fork.branch` begins. Events behind `fork` in its entry are folded
+    forward on that.
 
     `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same history.
     Versions never go down: the new branch starts behind the fork's entry. Counters of real events and the
@@ -36,8 +37,12 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     A child that is open on both sides goes on; any other open child is left behind, to be cancelled, and
     opened anew if the cut needs it. The same holds for work elsewhere; its completions are kept, because it
     reports nothing twice. A recovery needs no state before its entry, because entries between cannot be read.
-    The events behind `fork` in its entry are folded last.
     """
+    changes = entry.events[entry.events.index(fork) + 1 :]
+    return reduce(apply, changes, _branched(before, at_cut, entry, fork))
+
+
+def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
     first = entry.events[0]
     if isinstance(first, ev.WorkflowRecovered):
         return _recovered(at_cut, entry, first, fork)
@@ -101,14 +106,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
             *(child for child in running if child.saga not in staying),
         ),
     )
-    forked = asked_anew(without_whole_saga_stops(forked), fork.at)
-    changes = entry.events[entry.events.index(fork) + 1 :]
-    return reduce(apply, changes, forked)
-
-
-def fork_of(entry: ev.Entry) -> ev.Forked | None:
-    """Return the fork of an entry that ends its branch; None for other entries."""
-    return next((event for event in entry.events if isinstance(event, ev.Forked)), None)
+    return asked_anew(without_whole_saga_stops(forked), fork.at)
 
 
 def is_stable(entry: ev.Entry, after: State, undo: Undoable) -> bool:
@@ -129,6 +127,14 @@ def is_stable(entry: ev.Entry, after: State, undo: Undoable) -> bool:
 def _remembered(fork: ev.Forked) -> str:
     """Return the text by which a repeated request for the fork is recognised."""
     return f"{fork.cut} {fork.asked}" if fork.asked else str(fork.cut)
+
+
+def fork_in(entry: ev.Entry) -> ev.Forked | None:
+    """Return the fork of an entry that goes back in time; None for other entries."""
+    first = entry.events[0]
+    if isinstance(first, ev.WorkflowRecovered):
+        first = entry.events[1]
+    return first if isinstance(first, ev.Forked) else None
 
 
 def recovery_cut(entry: ev.Entry) -> int | None:

@@ -5,7 +5,8 @@ The table of all folds is in fold.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,12 +16,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding import received
 from baton.core.log.folding.failure_folds import forget_answers, resolve_incidents
 from baton.core.log.questions import WHOLE, about_parking
-from baton.core.log.state import (
-    FORK_KEY,
-    WAITING,
-    Failing,
-    State,
-)
+from baton.core.log.slots import Slot, slot_of
+from baton.core.log.state import CHANGE_KEY, FORK_KEY, WAITING, EarlierGraph, Failing, State, Used
 from baton.core.on_demand import OnDemand
 
 if TYPE_CHECKING:
@@ -167,6 +164,66 @@ def with_time(failing: Failing, later: int) -> Failing:
     if history.since:
         failing = replace(failing, history=replace(history, since=history.since + later))
     return failing if failing.ask is None else replace(failing, ask=failing.ask.postponed(later))
+
+
+def graph_changed(state: State, e: ev.GraphChanged) -> State:
+    """Go on with another graph. What its limits count, and the graph before did not, begins at zero."""
+    if e.key and CHANGE_KEY + e.key in state.keys:
+        return state
+    before = state.origin
+    earlier = EarlierGraph(
+        graph=before.graph, workflow=before.workflow, document=before.document, last=state.version
+    )
+    if e.renamed:
+        state = _renamed(state, e.renamed)
+    return replace(
+        state,
+        origin=replace(before, graph=e.graph, workflow=e.workflow, document=e.document),
+        graphs=(*state.graphs, earlier),
+        outputs={**state.outputs, **e.outputs},
+        used={**dict.fromkeys(e.counts, Used()), **state.used},
+        keys=received.remember(state, {CHANGE_KEY + e.key: e.graph}) if e.key else state.keys,
+    )
+
+
+_V = TypeVar("_V")
+
+
+def _renamed(state: State, names: Mapping[str, str]) -> State:
+    """Return the state with other names of nodes. None of these has begun."""
+
+    def at(slot: str) -> str:
+        place = Slot.parse(slot)
+        if place.node not in names:
+            return slot
+        return slot_of(names[place.node], place.iteration, place.item)
+
+    def by_slot(values: Mapping[str, _V]) -> dict[str, _V]:
+        return {at(slot): value for slot, value in values.items()}
+
+    def by_name(values: Mapping[str, _V]) -> dict[str, _V]:
+        return {names.get(name, name): value for name, value in values.items()}
+
+    def by_round(values: Mapping[str, _V]) -> dict[str, _V]:
+        return {
+            "/".join(names.get(name, name) for name in key.split("/")): value for key, value in values.items()
+        }
+
+    return replace(
+        state,
+        tokens={at(slot): by_name(senders) for slot, senders in state.tokens.items()},
+        errors={at(slot): by_name(senders) for slot, senders in state.errors.items()},
+        closed={
+            at(slot): tuple(names.get(name, name) for name in left) for slot, left in state.closed.items()
+        },
+        admitted=tuple(map(at, state.admitted)),
+        begun=by_slot(state.begun),
+        first_started_at=by_slot(state.first_started_at),
+        outputs=by_name(state.outputs),
+        previous=by_round(state.previous),
+        pauses=by_slot(state.pauses),
+        used=by_name(state.used),
+    )
 
 
 class SweepSchedule(Struct, frozen=True, kw_only=True):
