@@ -241,13 +241,13 @@ def _explore(program: Program, found: Found, worked: Found) -> None:
                 after = status_of(state, program)
                 found.setdefault((str(event.__struct_config__.tag), before), set()).add(after)
                 before = after
-            if not isinstance(entry.events[-1], ev.Forked):
+            if ev.Forked not in map(type, entry.events):
                 state = closed(life.state, entry, state)
             state = _on_the_brink(state)
             if (shape := _shape(state)) not in known:
                 past = {} if state.ended else {status_of(state, program): state}
                 next_ = Life(state, {**past, **life.past}, {**life.entries, entry.version: entry})
-                if isinstance(entry.events[-1], ev.Forked):
+                if ev.Forked in map(type, entry.events):
                     forked.append(next_)
                 else:
                     known.add(shape)
@@ -255,9 +255,11 @@ def _explore(program: Program, found: Found, worked: Found) -> None:
 
 
 def _after(life: Life, state: State, entry: ev.Entry, event: ev.Event) -> State:
-    """A state after one event more of an entry. A fork is the last one in its entry."""
+    """A state after one event more of an entry. The changes behind a fork are folded with it."""
     if isinstance(event, ev.Forked):
         return fork_to(life.state, _at(life, event), entry, event)
+    if isinstance(event, ev.ValueChanged | ev.Repeats):
+        return state
     return apply(state, event)
 
 
@@ -318,7 +320,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
     if state.lineage.branch == 0:
         for cut in (one for one in life.past.values() if one.undo.work is None):
             fork = ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON)
-            yield _entry(state, fork)
+            yield _entry(state, fork, ev.ValueChanged(value=ev.Value()), ev.Repeats(slots=()))
             yield _entry(state, ev.WorkflowRecovered(reason="damaged", first=1, last=1), fork)
         if state.ended is not None and state.undo.is_left:
             back = ev.Forked(cut=state.version, branch=1, by="ann", at=state.last_at + SOON, undo=True)

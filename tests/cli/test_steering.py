@@ -102,12 +102,87 @@ def test_resume_asks_for_another_try(api: FakeApi, baton: Baton) -> None:
 
 
 def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton, says: Says) -> None:
-    api.on("POST /sagas/s1/forks", ACCEPTED)
+    api.on("POST /sagas/s1/forks", forked(NONE_LEFT))
     result = baton("fork", "s1", "4", "--reason", "better", "--key", "k")
     assert result.exit_code == 0
     says(result.stdout)
     assert api.asked[0].json == {"version": 4, "reason": "better"}
     assert api.asked[0].headers["idempotency-key"] == "k"
+
+
+LEFT: dict[str, Any] = {
+    "cut": 3,
+    "more": 1,
+    "unsure": 1,
+    "left": [
+        {"step": "pay", "version": 7, "payment": True, "doubtful": False, "by": "refund", "key": "unsure"},
+        {"step": "send", "version": 6, "payment": False, "doubtful": True, "by": None, "key": "kept"},
+        {"step": "tell", "version": 5, "payment": False, "doubtful": False, "by": None, "key": "new"},
+    ],
+}
+NONE_LEFT: dict[str, Any] = {"cut": 3, "more": 0, "unsure": 0, "left": []}
+
+
+def forked(plan: Any, *, changed: bool = True) -> tuple[int, Any]:
+    return 202, {"id": "s1", "status": "running", "version": 9, "changed": changed, "plan": plan}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [
+        (["--before", "pay"], {"before": "pay"}),
+        (["--stable", "--leave"], {"at": "stable", "leave": True}),
+        (["4", "--input", "null", "--repeat", "pay"], {"version": 4, "input": None, "repeat": ["pay"]}),
+        (
+            ["4", "--output", 'quote={"price": 80}', "--output", "a=x"],
+            {"version": 4, "outputs": {"quote": {"price": 80}, "a": "x"}},
+        ),
+    ],
+)
+def test_fork_sends_its_place_and_its_changes(
+    api: FakeApi, baton: Baton, arguments: list[str], body: dict[str, Any]
+) -> None:
+    api.on("POST /sagas/s1/forks", forked(NONE_LEFT))
+    assert baton("fork", "s1", *arguments).exit_code == 0
+    assert api.asked[0].json == {"reason": "", **body}
+
+
+@pytest.mark.parametrize("arguments", [[], ["4", "--stable"], ["--before", "a", "--stable"]])
+def test_fork_takes_one_place(api: FakeApi, baton: Baton, arguments: list[str]) -> None:
+    assert (baton("fork", "s1", *arguments).exit_code, api.asked) == (2, [])
+
+
+def test_fork_says_what_it_leaves_behind(api: FakeApi, baton: Baton, says: Says) -> None:
+    api.on(
+        "POST /sagas/s1/forks", forked(LEFT), forked(None, changed=False), (200, {"id": "s1", "plan": LEFT})
+    )
+    for more in ([], [], ["--dry-run"]):
+        says(baton("fork", "s1", "4", *more).stdout)
+    assert api.asked[2].json["dry_run"] is True
+
+
+def test_fork_with_undo_rolls_back_first_and_forks_once_that_is_over(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/s1/forks", (200, {"id": "s1", "plan": LEFT}), forked(NONE_LEFT))
+    api.on("POST /sagas/s1/rollback", (202, {"id": "s1", "plan": {}, "changed": True}))
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "rolled_back"}))
+    assert baton("fork", "s1", "--before", "tell", "--undo", "--key", "k").exit_code == 0
+    sent = [(one.path.rpartition("/")[2], one.json) for one in api.asked if one.method == "POST"]
+    assert sent == [
+        ("forks", {"before": "tell", "reason": "", "dry_run": True}),
+        ("rollback", {"to": 3, "reason": ""}),
+        ("forks", {"version": 3, "reason": ""}),
+    ]
+
+
+def test_fork_with_undo_does_not_fork_what_could_not_be_undone(
+    api: FakeApi, baton: Baton, says: Says
+) -> None:
+    api.on("POST /sagas/s1/forks", (200, {"id": "s1", "plan": LEFT}))
+    api.on("POST /sagas/s1/rollback", (202, {"id": "s1", "plan": {}, "changed": True}))
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "rollback_failed"}))
+    result = baton("fork", "s1", "4", "--undo")
+    assert result.exit_code == 1
+    says(result.stderr)
 
 
 PLAN = {

@@ -14,8 +14,9 @@ from baton.core.log import events as ev
 from baton.core.log.folding.forks import fork_to, lineage_to
 from baton.core.log.state import FORK_KEY, Segment, State, status_of
 from baton.core.models.usage import Usage
+from baton.core.read.story import Story
 from baton.errors import CorruptLog
-from tests.core.asked import cancels_of, children_of
+from tests.core.asked import cancels_of, children_of, steps_of
 from tests.core.build import (
     T0,
     Saga,
@@ -277,3 +278,64 @@ def test_money_and_tokens_spent_since_the_cut_stay_spent() -> None:
     fork(saga, cut=2)
     assert (saga.state.money.spent, saga.state.used["b"].cost, saga.state.used["b"].tokens) == (120, 20, 7)
     assert saga.state.used["a"].cost == 100
+
+
+# ---- changes -------------------------------------------------------------------------------------------------------
+
+
+def fork_with(saga: Saga, cut: int, *changes: ev.Event) -> None:
+    branch = saga.state.lineage.branch + 1
+    saga.put(ev.Forked(cut=cut, branch=branch, by="ada", at=saga.now), *changes, epoch=0, invocation="api")
+
+
+def test_the_events_behind_a_fork_change_the_state_of_its_cut() -> None:
+    saga = Saga(chain(2, x="${input.x}", y="${ctx.n0.output}"), given={"x": 1})
+    saga.go(done("n0", 1))
+    saga.go(done("n1"))
+    changed = ev.ValueChanged(value=ev.Value(v={"x": 2})), ev.ValueChanged(node="n0", value=ev.Value(v=5))
+    fork_with(saga, 2, *changed)
+    assert (saga.state.origin.input.v, saga.state.outputs["n0"].v) == ({"x": 2}, 5)
+    assert (saga.state.version, saga.state.lineage.first) == (4, 5)
+    (step,) = steps_of(saga.go())
+    assert step.arguments == {"x": 2, "y": 5}
+
+
+def test_a_fork_without_the_changes_of_an_earlier_one_goes_on_with_the_values_of_its_cut() -> None:
+    saga = Saga(chain(2, x="${input}"), given=1)
+    fork_with(saga, 1, ev.ValueChanged(value=ev.Value(v=2)))
+    fork_with(saga, 2)
+    assert saga.state.origin.input.v == 2
+    fork_with(saga, 1)
+    assert saga.state.origin.input.v == 1
+
+
+def test_repeated_slots_get_new_keys_and_all_other_slots_keep_theirs() -> None:
+    saga = Saga(chain(3))
+    saga.go(done("n0"))
+    fork_with(saga, 1, ev.Repeats(slots=("n0", "n1#3")))
+    keys = {slot: saga.state.undo.generation(slot) for slot in ("n0", "n0@1#x", "n1", "n1#3", "n2")}
+    assert keys == {"n0": 1, "n0@1#x": 1, "n1": 0, "n1#3": 1, "n2": 0}
+    fork_with(saga, 1, ev.Repeats(slots=("n0",)))
+    assert saga.state.undo.generation("n0") == 2, "a later fork keeps the numbers"
+
+
+def test_the_story_of_a_saga_has_the_values_that_its_forks_have_changed() -> None:
+    saga = Saga(chain(2, x="${ctx.n0.output}"), given=1)
+    saga.go(done("n0", 1))
+    fork_with(saga, 2, ev.ValueChanged(node="n0", value=ev.Value(v=5)), ev.Repeats(slots=("n1",)))
+    story = Story(saga.program)
+    for one in saga.entries[:2]:
+        story.add(one)
+        story.change(one)
+    assert story.changed == {}
+    story.change(saga.entries[2])
+    changed, when = story.changed["n0"]
+    assert (changed.value.v, when.version, story.state.outputs["n0"].v) == (5, 3, 5)
+    story.agree_with(saga.state)
+
+
+def test_a_step_that_is_over_is_not_ahead() -> None:
+    saga = Saga(chain(2))
+    saga.go(done("n0"))
+    ahead = saga.program.ahead_in(saga.state)
+    assert [saga.program.is_ahead(name, ahead) for name in ("n0", "n1")] == [False, True]

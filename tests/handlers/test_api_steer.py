@@ -289,7 +289,13 @@ def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
     answer = http.post(f"{SAGA}/forks", {"version": 1, "reason": "once more"})
     assert (answer.status, answer.body) == (
         202,
-        {"id": ADA.id, "status": "running", "version": 3, "changed": True},
+        {
+            "id": ADA.id,
+            "status": "running",
+            "version": 3,
+            "changed": True,
+            "plan": {"cut": 1, "left": [], "more": 0, "unsure": 0},
+        },
     )
     head = deployment.head(ADA)
     assert head.armed > 0

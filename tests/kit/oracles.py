@@ -165,7 +165,7 @@ def _log(world: World, saga: str, entries: list[Entry]) -> Iterator[str]:
         yield f"settled twice in one branch: {twice}"
     for before, entry in pairwise(entries):
         has_ended = any(isinstance(event, SagaEnded) for event in before.events)
-        if has_ended and not isinstance(entry.events[-1], Forked):
+        if has_ended and Forked not in map(type, entry.events):
             yield f"version {entry.version} follows the end of its branch"
     said = Counter(
         (entry.branch, event.name, event.key)

@@ -77,8 +77,8 @@ def a_retry_forgets_its_key() -> Iterator[None]:
     """Retry row: the fork is not remembered, so the same request retries a saga once more."""
     real = forking.fork_saga
 
-    async def fork(request: Any, opened: Any, cut: int, reason: str, key: str) -> Any:
-        return await real(request, opened, cut, reason, "")
+    async def fork(request: Any, opened: Any, wanted: Any, key: str, *, lists: bool) -> Any:
+        return await real(request, opened, wanted, "", lists=lists)
 
     with replaced(steering, "fork_saga", fork):
         yield

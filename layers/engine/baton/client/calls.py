@@ -366,9 +366,13 @@ class SagaCalls(Calls):
             body["undo"] = True
         return await self._send_to(saga, "cancel", body=body, key=new_key())
 
-    async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
-        """Continue a saga from `version` of its log in a new branch: `POST /sagas/{id}/forks`."""
-        body = {"version": version, "reason": reason}
+    async def fork(
+        self, saga: str, version: int = 0, reason: str = "", key: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Continue a saga in a new branch: `POST /sagas/{id}/forks`. It begins at `version` of its log, or as
+        `more` says: the further fields of the body.
+        """
+        body = {**({"version": version} if version else {}), "reason": reason, **more}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
     async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -75,6 +76,38 @@ def _version(visit: Visit, least: int) -> int:
 def _back(visit: Visit) -> dict[str, Any]:
     body: dict[str, Any] = {"version": _version(visit, 0), "reason": visit.said("reason")}
     return body | ({"parallel": True} if visit.said("parallel") else {})
+
+
+def _fork(visit: Visit) -> dict[str, Any]:
+    body: dict[str, Any] = {"reason": visit.said("reason")}
+    if visit.said("stable"):
+        body["at"] = "stable"
+    if visit.said("before"):
+        body["before"] = visit.said("before")
+    if visit.said("version") or len(body) == 1:
+        body["version"] = _version(visit, 1)
+    if visit.said("input"):
+        body["input"] = _json(visit.said("input"))
+    return body | ({"leave": True} if visit.said("leave") else {})
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError('the input is JSON, such as {"party": 4}') from error
+
+
+def _fork_command(saga: str, body: Mapping[str, Any]) -> list[str]:
+    begins = (
+        [str(body["version"])]
+        if "version" in body
+        else ["--before", body["before"]]
+        if "before" in body
+        else ["--stable"]
+    )
+    given = ["--input", json.dumps(body["input"])] if "input" in body else []
+    return ["fork", saga, *begins, *given, *(["--leave"] if body.get("leave") else []), *_reason(body)]
 
 
 def _reason(body: Mapping[str, Any]) -> list[str]:
@@ -177,14 +210,21 @@ ACTIONS: Final = (
         name="fork",
         title="Fork",
         does="The saga goes on from the state at that version of its log, in a new branch. The old branch is kept in the log; what was done in "
-        "it outside is not undone. A saga that has ended runs again.",
+        "it outside is not undone, and not done again where its key stays. A saga that has ended runs again.",
         done="It goes on from there.",
         role="operate",
         route="forkSaga",
         path="/forks",
-        inputs=(Input("version", "Version to go on from", "number"), _REASON),
-        body=lambda visit: {"version": _version(visit, 1), "reason": visit.said("reason")},
-        baton=lambda saga, body: ["fork", saga, str(body["version"]), *_reason(body)],
+        inputs=(
+            Input("version", "Version to go on from", "number"),
+            Input("before", "Or a step that runs again"),
+            Input("stable", "Or the last version at which nothing had failed", "check"),
+            Input("input", "Another input for the saga, as JSON (may be left empty)"),
+            Input("leave", "Leave effects that may then be done again", "check"),
+            _REASON,
+        ),
+        body=_fork,
+        baton=_fork_command,
         fits=lambda view: view["version"] > 1,
         has_key=True,
     ),

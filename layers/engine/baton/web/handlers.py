@@ -15,6 +15,7 @@ from baton.runtime.requests.operators import LetterFilter
 from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
 from baton.web.bodies import users
+from baton.web.bodies.forks import ForkBody
 from baton.web.replies import Ask, Reply
 
 if TYPE_CHECKING:
@@ -298,10 +299,12 @@ async def discard_all(ask: Ask[bodies.DiscardAllBody]) -> object:
     )
 
 
-async def fork(ask: Ask[bodies.ForkBody]) -> object:
+async def fork(ask: Ask[ForkBody]) -> Reply:
     """Handle `POST /sagas/{saga}/forks`."""
-    body = ask.body
-    return await ask.service.fork(ask.path["saga"], body.version, body.reason, ask.key)
+    body, saga = ask.body, ask.path["saga"]
+    answer = await ask.service.fork_with(saga, ask.key, dry_run=body.dry_run, **body.wanted)
+    status = HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED
+    return Reply(status, answer, {"Location": f"/sagas/{saga}"})
 
 
 async def openapi(ask: Ask[None]) -> object:

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from baton.core.documents.schema import document_schema, unwrap_descriptions
 from baton.core.read import answers as shared
-from baton.core.read import costs, definition_views, explain, places, step_runs, views
+from baton.core.read import costs, definition_views, explain, left_effects, places, step_runs, views
 from baton.core.read.answers import View
 from baton.core.version import VERSION
 from baton.runtime import recovery
@@ -48,6 +48,7 @@ _FILES = (
     definition_views,
     explain,
     facts,
+    left_effects,
     step_runs,
     lists,
     mcp,

@@ -22,6 +22,7 @@ from baton.runtime.requests.queries import MAX_EVENTS
 from baton.settings import ROLES
 from baton.web import handlers
 from baton.web.bodies import requests as bodies
+from baton.web.bodies.forks import ForkBody
 from baton.web.parameters import (
     CALLBACKS,
     CONFIRMATIONS,
@@ -490,9 +491,10 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=handlers.fork, roles=("operate",),
-        summary="Continue a saga from an earlier version of its log in a new branch. A repeated request with "
-            "the same idempotency key has no effect.",
-        parameters=(_SAGA,), body=bodies.ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
+        summary="Continue a saga from an earlier version of its log in a new branch, with its values or with others. "
+            "A repeated request with the same idempotency key has no effect.",
+        parameters=(_SAGA,), body=ForkBody, has_key=True,
+        answers={200: "ForkPreview", 202: "ForkAccepted"}, refusals=(409, 413),
     ),
     Route(
         method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=handlers.rollback, roles=("operate",),

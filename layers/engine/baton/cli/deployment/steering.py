@@ -20,7 +20,7 @@ from baton.cli.terminal.shared import (
     print_lines,
     progress,
 )
-from baton.cli.terminal.values import Duration, Moment, Whole, read_value
+from baton.cli.terminal.values import Duration, Moment, Whole, read_pairs, read_value
 from baton.client.exits import NO, REFUSED, CommandFailed
 from baton.words.text import counted, plain
 
@@ -442,17 +442,112 @@ def replay(shared: Shared, saga: str, as_json: bool) -> None:
 
 @click.command(short_help="Go on from an earlier state, in a new branch.")
 @saga_argument
-@click.argument("version", type=Whole(min=1))
+@click.argument("version", type=Whole(min=1), required=False)
+@click.option(
+    "--before", metavar="STEP", help="In place of VERSION: the version before this step began; it runs again."
+)
+@click.option(
+    "--stable", is_flag=True, help="In place of VERSION: the last version at which nothing had failed."
+)
+@click.option(
+    "--input", "given", metavar="JSON", help="Input with which the saga goes on; @FILE or - reads it."
+)
+@click.option(
+    "--output",
+    "outputs",
+    metavar="STEP=JSON",
+    multiple=True,
+    help="Output of a step that is over, with which the saga goes on.",
+)
+@click.option(
+    "--repeat", metavar="STEP", multiple=True, help="Step that acts again, with a new idempotency key."
+)
+@click.option("--leave", is_flag=True, help="Leave effects as they are that the new branch may repeat.")
+@click.option("--undo", is_flag=True, help="Roll back to that version first, and fork once that is over.")
 @click.option("--reason", default="", help="Reason, which is written into the log.")
+@click.option("--dry-run", is_flag=True, help="Only say what the fork leaves behind.")
 @key_option
 @json_option
 @click.pass_obj
-def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
+def fork(
+    shared: Shared,
+    saga: str,
+    version: int | None,
+    before: str | None,
+    stable: bool,
+    given: str | None,
+    outputs: tuple[str, ...],
+    repeat: tuple[str, ...],
+    leave: bool,
+    undo: bool,
+    reason: str,
+    dry_run: bool,
+    key: str | None,
+    as_json: bool,
+) -> None:
     """Continue a saga from VERSION of its log, a number of `baton events`, in a new branch.
     The earlier branch is kept.
     """
-    answer = shared.call(lambda api: api.fork(saga, version, reason, key))
-    print_answer(answer, as_json, f"{answer['id']}  goes on from version {version}")
+    if [version is not None, before is not None, stable].count(True) != 1:
+        raise click.UsageError("give one of VERSION, --before STEP and --stable")
+    body: dict[str, Any] = (
+        {"version": version} if version else {"before": before} if before else {"at": "stable"}
+    )
+    body |= {"reason": reason} | ({} if given is None else {"input": read_value(given, "--input")})
+    body |= {"outputs": read_pairs(outputs, "--output")} if outputs else {}
+    body |= ({"repeat": list(repeat)} if repeat else {}) | ({"leave": True} if leave else {})
+    if dry_run:
+        answer = shared.call(lambda api: api.fork(saga, dry_run=True, **body))
+        print_json(answer) if as_json else _show_left(answer["plan"])
+        return
+    answer = shared.call(lambda api: _fork(api, saga, body, key, undo=undo))
+    cut = f"version {answer['plan']['cut']}" if answer.get("plan") else "there"
+    text = f"goes on from {cut}" if answer["changed"] else "was forked before with this key"
+    if not as_json and answer.get("plan"):
+        _show_left(answer["plan"])
+    print_answer(answer, as_json, f"{answer['id']}  {text}")
+
+
+async def _fork(api: Api, saga: str, body: dict[str, Any], key: str | None, *, undo: bool) -> dict[str, Any]:
+    """Fork a saga; with `undo`, once it is rolled back to the version at which the fork begins."""
+    from baton.cli.terminal.watching import until_over
+
+    if undo:
+        plan = (await api.fork(saga, dry_run=True, **body))["plan"]
+        if plan["left"] or plan["more"]:
+            back = {"to": plan["cut"], "reason": body["reason"]}
+            await api.rollback(saga, back, None if key is None else f"{key}/undo"[:255])
+            ended = await until_over(api, saga)
+            if ended["status"] != "rolled_back":
+                raise CommandFailed(
+                    NO, f"{saga} is {ended['status']}: not all of it is undone, and it is not forked"
+                )
+        body = {name: value for name, value in body.items() if name not in ("before", "at")}
+        body["version"] = plan["cut"]
+    return await api.fork(saga, key=key, **body)
+
+
+_KEYS = {
+    "kept": "is not done again: its key stays",
+    "new": "is done again",
+    "unsure": "stands, and may be done again",
+}
+
+
+def _show_left(plan: Mapping[str, Any]) -> None:
+    """Print what a fork leaves behind."""
+    for one in plan["left"]:
+        words = [
+            *(["payment"] if one["payment"] else []),
+            *(["outcome unknown"] if one["doubtful"] else []),
+            _KEYS[one["key"]],
+            f"undone by {one['by']}" if one["by"] else "irreversible",
+        ]
+        click.echo(f"{one['version']:>6}  {one['step']}  {', '.join(words)}")
+    if plan["more"]:
+        click.echo(f"     … and {counted(plan['more'], 'effect')} more")
+    if not plan["left"]:
+        click.echo(f"        nothing was done behind version {plan['cut']} that a fork would leave")
 
 
 @click.command(short_help="Undo what a saga has done.")

@@ -79,6 +79,16 @@ async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) ->
     _judge(saga, found["status"])
 
 
+async def until_over(api: Api, saga: str) -> dict[str, Any]:
+    """Return a saga once it has ended, or waits for a person."""
+    pace = Pace(None)
+    while True:
+        found = await api.show(saga)
+        if _is_over(found["status"]):
+            return found
+        await pace.wait()
+
+
 async def follow_entries(
     api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
 ) -> None:

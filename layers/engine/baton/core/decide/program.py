@@ -394,7 +394,7 @@ class Program:
             mask |= self._bit[Slot.parse(slot).node]
         return mask
 
-    def _ahead_in(self, state: State) -> int:
+    def ahead_in(self, state: State) -> int:
         """Return every node that can still run. Nothing follows from a map that has gone on."""
         late = state.late if self.has_late else ()
         return self.ahead_of([slot for slot in state.tokens if owner_of(slot) not in late], late)
@@ -403,7 +403,7 @@ class Program:
         """Return the number of nodes that can still run; None: a loop, a function or an agent decides,
         or none can.
         """
-        ahead = self._ahead_in(state)
+        ahead = self.ahead_in(state)
         return ahead.bit_count() or None if not ahead & self._uncounted else None
 
     def most_rounds(self, node: str) -> list[int]:
@@ -419,7 +419,7 @@ class Program:
         for slot, work in state.open.items():
             if "#" in slot and work.signal == signal:
                 yield self.node_at(state, slot)
-        ahead = self._ahead_in(state)
+        ahead = self.ahead_in(state)
         yield from (
             node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead
         )
@@ -432,6 +432,10 @@ class Program:
             return False
         takers = [node for node in self.graph.nodes if node.signal == signal]
         return bool(takers) and all(node.work.fresh for node in takers)
+
+    def is_ahead(self, node: str, ahead: int) -> bool:
+        """Return true if the node can still run."""
+        return bool(self._bit[node] & ahead)
 
     def is_read(self, node: str) -> bool:
         """Return true if a node reads the output of `node` at all."""

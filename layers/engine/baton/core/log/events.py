@@ -144,6 +144,7 @@ __all__ = [
     "QuestionClosed",
     "QuestionEscalated",
     "QuestionOpened",
+    "Repeats",
     "ReplanBegan",
     "ReplanEnded",
     "Response",
@@ -172,6 +173,7 @@ __all__ = [
     "UnitRecorded",
     "UnsentNotice",
     "Value",
+    "ValueChanged",
     "WaitClosed",
     "WaitOpened",
     "WorkflowRecovered",
@@ -397,7 +399,9 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
 
-    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo effects since `back_to`.
+    The events behind it in the same entry change that state. A repeated `key` makes no second fork; `asked`:
+    the hash of a request that names more than a version. `undo`: it goes on from its end, to undo effects
+    since `back_to`. `source`: the saga whose entries up to `cut` the log has as copies.
     """
 
     cut: int
@@ -409,6 +413,22 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     undo: bool = False
     back_to: int = 0
     together: bool = False
+    asked: str = ""
+    source: str = ""
+
+
+class ValueChanged(Root, frozen=True, tag="value_changed", omit_defaults=True, kw_only=True):
+    """A fork gave the output of the step `node`, or the input of the saga (no node), another value."""
+
+    made = ("value",)
+    node: str = ""
+    value: Value
+
+
+class Repeats(Root, frozen=True, tag="repeats", omit_defaults=True, kw_only=True):
+    """A fork has these slots act again: their effects get new keys, and so do those of the items in them."""
+
+    slots: tuple[str, ...]
 
 
 class GraphChanged(Root, frozen=True, tag="graph_changed", omit_defaults=True, kw_only=True):
@@ -647,6 +667,8 @@ Event = (
     | ChildUndone
     | StepStopped
     | Forked
+    | ValueChanged
+    | Repeats
     | GraphChanged
     | WorkflowRecovered
     | SagaEnded

@@ -16,7 +16,7 @@ from baton.core.decide.program import READY as JOIN_READY
 from baton.core.expressions import iso
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.forks import lineage_to, without_whole_saga_stops
+from baton.core.log.folding.forks import fork_in, lineage_to, without_whole_saga_stops
 from baton.core.log.records import Sent
 from baton.core.log.scopes import Agent
 from baton.core.log.slots import Slot, owner_of, slot_of
@@ -101,6 +101,8 @@ class Story:
         """For each round of a loop that is over: the slot that ended it."""
         self.sent: Sent | None = None
         """The event from outside that has started it."""
+        self.changed: dict[str, tuple[ev.ValueChanged, Moment]] = {}
+        """By node, the outputs that forks have changed; an empty name: the saga's input."""
         self.version = 0
         self._come_to(0)
 
@@ -139,6 +141,18 @@ class Story:
             is_elsewhere = state.ended is None and isinstance(place.opened, ev.CallbackOpened)
             if place.opened.work().orphan is not None or is_elsewhere:
                 place.opened = None
+
+    def change(self, entry: ev.Entry) -> None:
+        """Take in the changes of a fork, by its entry, which is no part of the lineage."""
+        fork = fork_in(entry)
+        if fork is None or fork.undo:
+            return
+        self._come_to(fork.branch)
+        when = Moment(entry.version, entry.at)
+        for event in entry.events[entry.events.index(fork) + 1 :]:
+            self.state = apply(self.state, event)
+            if isinstance(event, ev.ValueChanged):
+                self.changed[event.node] = (event, when)
 
     def add(self, entry: ev.Entry) -> None:
         """Add the next entry of the lineage."""

@@ -17,7 +17,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
 from baton.core.log.events import Entry, Event, Forked, SagaEnded, WorkflowRecovered
 from baton.core.log.folding.fold import closed, fold
-from baton.core.log.folding.forks import fork_in, fork_to, recovery_cut
+from baton.core.log.folding.forks import fork_in, fork_to, lineage_to, recovery_cut
 from baton.core.log.state import Segment, State
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, EngineFault, RowsRefused, TooLarge, Unreadable
@@ -241,6 +241,19 @@ class History:
         after = max(part.first - 1, version - most)
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
+
+    async def entries(self) -> AsyncGenerator[Entry, None]:
+        """Yield the entries of the saga's present history, in order."""
+        for part in lineage_to(self.state):
+            after = part.first - 1
+            while after < part.last:
+                most = min(PAGE, part.last - after)
+                records = await self._call(self._log.read_tail, self.ref, part.branch, after, most)
+                if not records:
+                    raise CorruptLog(f"{self.ref} has no version {after + 1} in branch {part.branch}")
+                for record in records:
+                    yield decode_entry(record.data)
+                after = records[-1].version
 
     async def walk(self) -> AsyncGenerator[tuple[Entry, State], None]:
         """Yield the entries of the whole log up to this state, in the order of versions, each with the state

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
+from baton.core.log.codec import PERIOD
 from baton.core.log.events import (
     CancelRequested,
     Entry,
@@ -25,39 +26,72 @@ from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.log.undos import NAMED_IN_STATE, Undoable
 from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
 from baton.ports import SagaRef, Wake
-from baton.runtime.engine.request import Opened, Request, accepted_answer
+from baton.runtime.engine.request import Opened, Request, accepted_answer, saga_summary
 from baton.runtime.log.history import History
+from baton.runtime.requests.fork_changes import Changes, ForkRequest, changes_of, cut_of
 
 
-async def fork_saga(request: Request, opened: Opened, cut: int, reason: str, key: str) -> dict[str, Any]:
-    """Fork a saga; see `Service.fork`."""
+async def fork_saga(
+    request: Request, opened: Opened, wanted: ForkRequest, key: str = "", *, lists: bool = True
+) -> dict[str, Any]:
+    """Fork a saga; see `Service.fork`. `lists`: the answer has a plan."""
     history, clock = opened.history, request.engine.clock
     remembered = FORK_KEY + key
-    armed = 0
+    armed, is_stored = 0, False
     while True:
         state, now = history.state, clock.now()
         if key and remembered in state.keys:
-            _check_key(state.keys[remembered], cut)
-            return accepted_answer(opened, changed=False)
-        if state.undo.work is not None:
-            raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
-        # By the state that the entry follows: while the head was armed, a rollback may have begun and ended.
-        await _check_cut(history, cut)
-        if (failure := too_old(state, now)) is not None:
-            raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
+            _check_key(state.keys[remembered], wanted)
+            return accepted_answer(opened, changed=False) | ({"plan": None} if lists else {})
+        cut = await check_fork(request, history, wanted)
+        changes = await changes_of(request, history, wanted, cut) if lists else Changes()
         if now >= armed:
             armed = await request.arm(opened.head)
+        if not is_stored:  # a caller that is refused stores nothing
+            for data, ref in changes.blobs:
+                await request.parts.call(
+                    request.engine.blobs.put, request.caller.tenant, data, ref.partition(PERIOD)[2]
+                )
+            is_stored = True
         forked = Forked(
-            cut=cut, branch=state.lineage.branch + 1, by=request.caller.by, at=now, reason=reason, key=key
+            cut=cut.version,
+            branch=state.lineage.branch + 1,
+            by=request.caller.by,
+            at=now,
+            reason=wanted.reason,
+            key=key,
+            asked=wanted.asked,
         )
-        entry = request.entry(history, forked, now)
+        entry = request.entry(history, (forked, *changes.events), now)
         if await history.append(entry, wake=Wake(v=entry.version)):
-            return accepted_answer(opened, changed=True)
+            return accepted_answer(opened, changed=True) | ({"plan": changes.plan} if lists else {})
         await history.catch_up()
 
 
-async def _check_cut(history: History, cut: int) -> None:
-    """Raise `UserError` for a version from which no saga can continue."""
+async def fork_plan(request: Request, opened: Opened, wanted: ForkRequest) -> dict[str, Any]:
+    """Return what a fork would leave behind, and fork nothing. Raises as the fork, but for the effects."""
+    cut = await check_fork(request, opened.history, wanted)
+    changes = await changes_of(request, opened.history, wanted, cut, is_dry=True)
+    return saga_summary(opened) | {"plan": changes.plan}
+
+
+async def check_fork(request: Request, history: History, wanted: ForkRequest) -> State:
+    """Return the state at the cut. Raises `UserError` for one from which no saga can continue, and
+    `NotAllowedNow` for a saga that cannot be forked at present.
+    """
+    state = history.state
+    if state.undo.work is not None:
+        raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
+    # By the state that the entry follows: while the head was armed, a rollback may have begun and ended.
+    cut = await cut_of(request, history, wanted)
+    at_cut = await _check_cut(history, cut)
+    if (failure := too_old(state, request.engine.clock.now())) is not None:
+        raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
+    return at_cut
+
+
+async def _check_cut(history: History, cut: int) -> State:
+    """Return the state at a cut. Raises `UserError` for a version from which no saga can continue."""
     last = history.state.version
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
@@ -71,15 +105,17 @@ async def _check_cut(history: History, cut: int) -> None:
         raise UserError(
             "this saga was cancelled before it began and has nothing to go on from: fork its parent"
         )
+    return at_cut
 
 
-def _check_key(known: str, cut: int) -> None:
-    """Raise `KeyReused` unless the key was used to fork at this version.
+def _check_key(known: str, wanted: ForkRequest) -> None:
+    """Raise `KeyReused` unless the key was used for the same fork.
     A negative version is that of a rollback.
     """
-    if known != str(cut):
-        what = "was used for a rollback" if known[0] == "-" else f"forked at version {known}"
-        raise KeyReused(f"this key {what}")
+    cut, _, asked = known.partition(" ")
+    if asked != wanted.asked or not (asked or cut == str(wanted.version)):
+        what = "was used for a rollback" if known[0] == "-" else f"forked at version {cut}"
+        raise KeyReused(f"this key {what}{' with another body' if asked else ''}")
 
 
 STEPS_IN_PLAN = 100
@@ -214,7 +250,8 @@ async def roll_back(
         plan = await rollback_plan(history, opened.program, wanted.back_to)
         if is_known:
             if not step:  # a step that was undone is not in the list any more
-                await _check_rollback_key(history, int(state.keys[remembered]), wanted)
+                known = state.keys[remembered].partition(" ")[0]
+                await _check_rollback_key(history, int(known), wanted)
             return accepted_answer(opened, changed=False) | {"plan": plan}
         _check_possible(state, plan, wanted)
         is_asked = state.ended is None and state.reverts_to is not None

@@ -148,8 +148,15 @@ async def story_of(
     """
     ref, state = opened.head.ref, opened.history.state
     story, time = Story(opened.program, wants), ReadingTime(clock, call.deadline)
+
+    async def change(branch: int, first: int) -> None:
+        """Take in the changes of the fork that has begun a branch with this version."""
+        for record in await call(log.read_tail, ref, branch - 1, first - 2, 1) if branch else ():
+            story.change(decode_entry(record.data))
+
     for segment in lineage_to(state):
         after = segment.first - 1
+        await change(segment.branch, segment.first)
         while after < segment.last and not (segment.branch == state.lineage.branch and is_enough(story)):
             if after:
                 time.check("explained", state.version, after)
@@ -159,6 +166,8 @@ async def story_of(
             for record in page:
                 story.add(decode_entry(record.data))
             after = page[-1].version
+    if state.lineage.first > state.version:
+        await change(state.lineage.branch, state.lineage.first)
     story.agree_with(state)
     return story
 

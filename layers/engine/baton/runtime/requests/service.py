@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         claims,
         events,
         facts,
+        fork_changes,
         forking,
         lists,
         messages,
@@ -68,6 +69,7 @@ else:
     claims = OnDemand("baton.runtime.requests.claims")
     events = OnDemand("baton.runtime.requests.events")
     facts = OnDemand("baton.runtime.requests.facts")
+    fork_changes = OnDemand("baton.runtime.requests.fork_changes")
     forking = OnDemand("baton.runtime.requests.forking")
     messages = OnDemand("baton.runtime.requests.messages")
     registering = OnDemand("baton.runtime.requests.registering")
@@ -411,7 +413,14 @@ class Service:
         """Continue a saga from its state at version `cut` in a new branch; also one that has ended.
         A repeated key makes no second fork.
         """
-        forked = await forking.fork_saga(self._request, await self._request.open(saga), cut, reason, key)
+        return await self.fork_with(saga, key, version=cut, reason=reason)
+
+    async def fork_with(self, saga: str, key: str, *, dry_run: bool = False, **wanted: Any) -> dict[str, Any]:
+        """Fork as `ForkRequest(**wanted)` says; `dry_run`: only say what the fork would leave behind."""
+        asked, opened = fork_changes.ForkRequest(**wanted), await self._request.open(saga)
+        if dry_run:
+            return await forking.fork_plan(self._request, opened, asked)
+        forked = await forking.fork_saga(self._request, opened, asked, key)
         if forked["changed"]:
             await self.incidents.resolve_all(saga)
         return forked

@@ -18,12 +18,9 @@ from baton.core.log.events import (
     TENANT_PAUSED,
     WORKFLOW_PAUSED,
     CancelRequested,
-    Entry,
     Parked,
     Resumed,
-    StepFailed,
 )
-from baton.core.log.folding.forks import fork_in
 from baton.core.log.state import FORK_KEY, State, status_of
 from baton.core.read.answers import Count, Cursor, View
 from baton.errors import NotAllowedNow, NotFound, Unreadable, UserError
@@ -36,9 +33,9 @@ from baton.runtime.engine.request import (
     read_cursor,
     write_cursor,
 )
-from baton.runtime.log.history import History
 from baton.runtime.log.lease import is_over
 from baton.runtime.requests.costs import rows_between
+from baton.runtime.requests.fork_changes import ForkRequest, cut_before_failure
 from baton.runtime.requests.forking import fork_saga
 from baton.runtime.starting.catalog import ALL_WORKFLOWS
 
@@ -98,8 +95,8 @@ async def retry_saga(request: Request, opened: Opened, key: str) -> dict[str, An
     if key and FORK_KEY + key in state.keys:
         return accepted_answer(opened, changed=False)
     check_retry(state)
-    cut = await cut_before_failure(opened.history)
-    return await fork_saga(request, opened, cut, "retry", key)
+    wanted = ForkRequest(version=await cut_before_failure(opened.history), reason="retry")
+    return await fork_saga(request, opened, wanted, key, lists=False)
 
 
 def check_retry(state: State) -> None:
@@ -112,34 +109,6 @@ def check_retry(state: State) -> None:
     if state.origin.parent:
         parent = SagaRef.parse(state.origin.parent).id
         raise NotAllowedNow(f"it is a child of saga `{parent}`, which knows of its failure: retry that")
-
-
-async def cut_before_failure(history: History) -> int:
-    """Return the last version at which the saga had not failed, and the step that failed had not been tried.
-
-    A child counts as tried once its end is recorded.
-    """
-    failed: Entry | None = None
-    async for entry, state in history.walk():
-        if not state.is_stopping:
-            failed = None  # it was forked since
-        elif failed is None:
-            failed = entry
-    if failed is None:
-        raise NotAllowedNow("the saga failed before it began: start it again")
-    slot = next((event.slot for event in failed.events if isinstance(event, StepFailed)), "")
-    cut = 0
-    async for entry, state in history.walk():
-        if entry.version >= failed.version:
-            break
-        if not (fork_in(entry) or state.is_stopping or _was_tried(state, slot)):
-            cut = entry.version
-    return cut
-
-
-def _was_tried(state: State, slot: str) -> bool:
-    child = state.child_at(slot)
-    return slot in state.failing or (child is not None and bool(child.status))
 
 
 # ---- many at once

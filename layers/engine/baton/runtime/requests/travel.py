@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.expressions import iso
 from baton.core.log.codec import PERIOD
@@ -164,8 +165,15 @@ def _version(run: AttemptEnd) -> int:
 
 
 def _last_ends(story: Story) -> dict[str, AttemptEnd]:
-    """Return the end of the last attempt at each slot."""
-    return {run.event.slot: run for run in story.runs}
+    """Return the end of the last attempt at each slot, with the outputs that forks have changed."""
+    ends = {run.event.slot: run for run in story.runs}
+    for name, (changed, when) in story.changed.items():
+        for slot, run in ends.items():
+            event = run.event
+            is_before = run.when.version < when.version
+            if event.node == name and not event.item and isinstance(event, Gives) and is_before:
+                ends[slot] = AttemptEnd(replace(event, output=changed.value), run.before, when)
+    return ends
 
 
 def _output(run: AttemptEnd, event: Gives) -> NodeOutput:

@@ -19,6 +19,7 @@ from baton.core.read.answers import (
     Version,
     View,
 )
+from baton.core.read.left_effects import ForkPlan
 from baton.runtime.requests.versions import WorkflowTag
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
@@ -190,6 +191,24 @@ class RollbackAccepted(RollbackPlan):
     """The saga's log records the rollback, now or from an earlier request."""
 
     changed: bool
+
+
+class ForkPreview(View):
+    """Plan of a fork. The request changes nothing."""
+
+    id: str
+    status: Status
+    version: Version
+    plan: ForkPlan
+
+
+class ForkAccepted(Accepted):
+    """The saga's log records the fork, now or from an earlier request."""
+
+    plan: Annotated[
+        ForkPlan | None,
+        "Null for a repeated request, and if the log is too long to be searched within one request.",
+    ]
 
 
 class WorkflowRule(OpenView):

@@ -427,15 +427,6 @@ class AliasBody(Body):
     )
 
 
-class ForkBody(Body):
-    """Request to continue a saga in a new branch."""
-
-    version: Annotated[int, BeforeValidator(whole_number)] = Field(
-        ge=1, description="Version of the log at which the branch begins."
-    )
-    reason: Annotated[str, Plainly] = Field("", max_length=500)
-
-
 class RemindBody(Body):
     """A question of a saga."""
 

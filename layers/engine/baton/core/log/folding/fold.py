@@ -73,6 +73,7 @@ from baton.core.log.folding.whole_folds import (
 )
 from baton.core.log.folding.workflow_limits import SAGA, count_node, pay, with_models
 from baton.core.log.functions import RunningFunction, with_operations
+from baton.core.log.incarnations import numbers_with
 from baton.core.log.scopes import Map, failure_for_model, is_turn, with_late
 from baton.core.log.slots import item_slots, owner_of, slot_of
 from baton.core.log.state import (
@@ -407,6 +408,19 @@ def _forked(state: State, e: ev.Forked) -> State:
     raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
 
 
+def _value_changed(state: State, e: ev.ValueChanged) -> State:
+    if not e.node:
+        return replace(state, origin=replace(state.origin, input=e.value))
+    return replace(state, outputs={**state.outputs, e.node: e.value})
+
+
+def _repeats(state: State, e: ev.Repeats) -> State:
+    """Give these slots new keys: an item its own, a node those of all that it does."""
+    raised = [(slot if "#" in slot else f"{slot}/", 1) for slot in e.slots]
+    undo = replace(state.undo, incarnation=numbers_with(state.undo.incarnation, raised))
+    return replace(state, undo=undo)
+
+
 def _recovered(state: State, _: ev.WorkflowRecovered) -> State:
     """Leave the state as it is: the fork in the same entry says where the saga goes on."""
     return state
@@ -472,6 +486,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.Parked: fold_parked,
         ev.Resumed: fold_resumed,
         ev.Forked: _forked,
+        ev.ValueChanged: _value_changed,
+        ev.Repeats: _repeats,
         ev.GraphChanged: graph_changed,
         ev.WorkflowRecovered: _recovered,
         ev.SagaEnded: _ended,

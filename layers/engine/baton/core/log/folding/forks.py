@@ -17,7 +17,7 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import cancelling_signal, completions_of
 from baton.core.log.folding.whole_folds import fold_cancelled, fold_parked, with_time
 from baton.core.log.folding.workflow_limits import cut_back
-from baton.core.log.state import FORK_KEY, Lineage, Segment, State, clear_open_work
+from baton.core.log.state import ANSWER, FORK_KEY, Lineage, Segment, State, clear_open_work
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
@@ -77,7 +77,7 @@ def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) ->
     running = [work.orphan for work in before.open.values() if work.orphan is not None]
     forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
     if fork.key:
-        forks[FORK_KEY + fork.key] = str(fork.cut)
+        forks[FORK_KEY + fork.key] = _remembered(fork)
     forked = replace(
         at_cut,
         version=entry.version,
@@ -107,6 +107,26 @@ def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) ->
         ),
     )
     return asked_anew(without_whole_saga_stops(forked), fork.at)
+
+
+def is_stable(entry: ev.Entry, after: State, undo: Undoable) -> bool:
+    """Return true if a step has ended well in an entry, or an answer was taken in, and nothing has failed in
+    the state `after` it. `undo`: that of the present state, which knows what is undone since.
+    """
+    has_failed = bool(after.failing or after.is_stopping or after.ended)
+    is_held = after.parked is not None and not after.is_paused
+    if has_failed or is_held or any(first <= after.version <= last for first, last in undo.spans):
+        return False
+    return any(
+        isinstance(event, ev.Closing | ev.QuestionClosed)
+        or (isinstance(event, ev.SignalReceived) and event.name == ANSWER)
+        for event in entry.events
+    )
+
+
+def _remembered(fork: ev.Forked) -> str:
+    """Return the text by which a repeated request for the fork is recognised."""
+    return f"{fork.cut} {fork.asked}" if fork.asked else str(fork.cut)
 
 
 def fork_in(entry: ev.Entry) -> ev.Forked | None:

@@ -1,0 +1,362 @@
+"""Forks that begin at a place by name, go on with other values, and decide about the effects that they leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton import Key, StepFailure, tool
+from baton.core.log import events as ev
+from baton.core.log.questions import Answer
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, UserError
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.travel import compare, state_at
+from baton.tools.define import Registry
+from tests.kit.sentences import Says
+from tests.kit.world import World
+
+SHOP = """
+name: shop
+input: {type: object, properties: {item: {type: string}, n: {type: integer}}, required: [item]}
+nodes:
+  quote: {tool: quote, with: {item: '${input.item}'}}
+  tell: {tool: tell, with: {text: hello}, after: quote}
+  pay: {tool: pay, with: {price: '${ctx.quote.output.price}'}, after: tell}
+  send: {tool: send, with: {item: '${input.item}'}, after: pay}
+output: '${ctx.pay.output}'
+"""
+
+
+class Shop:
+    """A shop in memory: `acts` has what its tools have done, with the keys; `fails` are tools that decline."""
+
+    def __init__(self, document: str = SHOP) -> None:
+        self.registry, self.document = Registry(), document
+        self.acts: list[tuple[str, Any]] = []
+        self.keys: list[str] = []
+        self.fails = set[str]()
+        registry = self.registry
+
+        @tool("quote", registry=registry)
+        async def quote(item: str) -> dict[str, int]:
+            self.note("quote", item)
+            return {"price": len(item)}
+
+        @tool("tell", registry=registry)
+        async def tell(text: str) -> str:
+            self.note("tell", text)
+            return text
+
+        @tool("refund", registry=registry)
+        async def refund(price: int) -> None:
+            self.note("refund", price)
+
+        @tool("pay", registry=registry, effect="once", key=Key.node(), undo="refund")
+        async def pay(price: int) -> int:
+            self.note("pay", price)
+            return price
+
+        @tool("send", registry=registry)
+        async def send(item: str) -> str:
+            self.note("send", item)
+            return item
+
+    def note(self, name: str, what: Any) -> None:
+        if name in self.fails:
+            raise StepFailure("declined", "no", kind="permanent")
+        self.acts.append((name, what))
+
+    async def world(self) -> tuple[World, str]:
+        world = World(self.registry)
+        world.switch_on()
+        await world.service().register(self.document, json_only=False)
+        view, _ = await world.service().start("shop", {"item": "tea"}, "key")
+        await world.settle()
+        return world, view["id"]
+
+
+def queries(world: World) -> Queries:
+    found = world.queries()._service
+    assert isinstance(found, Queries)
+    return found
+
+
+async def fork(world: World, saga: str, key: str = "", **wanted: Any) -> dict[str, Any]:
+    answer = await world.service().fork_with(saga, key, **wanted)
+    if not wanted.get("dry_run"):
+        await world.settle()
+    return answer
+
+
+async def shown(world: World, saga: str) -> tuple[str, Any]:
+    view = await world.queries().show(saga)
+    return view["status"], view["result"]
+
+
+def version_of(world: World, saga: str, node: str) -> int:
+    """The version at which a step has succeeded last."""
+    return max(
+        entry.version
+        for entry in world.entries(saga)
+        for event in entry.events
+        if isinstance(event, ev.StepSucceeded) and event.node == node
+    )
+
+
+# ---- where a fork begins
+
+
+async def test_a_fork_before_a_step_runs_it_again_and_what_comes_behind_it() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    shop.acts.clear()
+    answer = await fork(world, saga, before="send")
+    assert answer["plan"].cut == version_of(world, saga, "pay")
+    assert (await shown(world, saga), shop.acts) == (("completed", 3), [("send", "tea")])
+
+
+async def test_a_fork_before_a_step_that_has_not_begun_is_refused_with_the_nearest(says: Says) -> None:
+    world, saga = await Shop().world()
+    for step in ("sent", "nothing-like-it", "send@1"):
+        with says.raised(UserError):
+            await fork(world, saga, before=step)
+
+
+LOOP = """
+name: shop
+nodes:
+  a: {tool: tell, with: {text: 'a${loop.iteration}'}}
+  b: {tool: send, with: {item: 'b${loop.iteration}'}, after: a, loop: {back_to: a, while: 'loop.iteration < 2', max_iterations: 5}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "acts"),
+    [
+        ("a", ["a2", "b2"]),
+        ("b", ["b2"]),
+        ("a@1", ["a1", "b1", "a2", "b2"]),
+        ("b@0", ["b0", "a1", "b1", "a2", "b2"]),
+    ],
+)
+async def test_a_round_of_a_loop_is_named_and_a_node_alone_is_its_last_round(
+    before: str, acts: list[str]
+) -> None:
+    shop = Shop(LOOP)
+    world, saga = await shop.world()
+    assert [what for _, what in shop.acts] == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    shop.acts.clear()
+    await fork(world, saga, before=before)
+    assert [what for _, what in shop.acts] == acts
+
+
+async def test_a_fork_before_a_step_is_of_the_present_branch() -> None:
+    """The step has run in both branches: the cut is in the last one, whose values it keeps."""
+    shop = Shop()
+    world, saga = await shop.world()
+    await fork(world, saga, before="quote", input={"item": "coffee"}, leave=True)
+    assert await shown(world, saga) == ("completed", 6)
+    shop.acts.clear()
+    await fork(world, saga, before="quote")
+    assert (shop.acts[0], await shown(world, saga)) == (("quote", "coffee"), ("completed", 6))
+
+
+async def test_the_last_stable_version_is_behind_the_last_step_that_has_ended_well_before_the_failure() -> (
+    None
+):
+    shop = Shop()
+    shop.fails.add("pay")
+    world, saga = await shop.world()
+    assert (await shown(world, saga))[0] == "failed"
+    shop.fails.clear()
+    answer = await fork(world, saga, stable=True)
+    assert answer["plan"].cut == version_of(world, saga, "tell")
+    assert await shown(world, saga) == ("completed", 3)
+    again = await fork(world, saga, stable=True)
+    assert again["plan"].cut == version_of(world, saga, "pay"), "its end is no version to go on from"
+
+
+async def test_a_saga_without_a_stable_version_says_what_can_be_forked(says: Says) -> None:
+    shop = Shop()
+    shop.fails.add("quote")
+    world, saga = await shop.world()
+    with says.raised(UserError):
+        await fork(world, saga, stable=True)
+
+
+ASKS = """
+name: shop
+nodes:
+  ask: {human: {title: Go?, message: May we pay?}}
+  pay: {tool: pay, with: {price: 1}, after: ask}
+"""
+
+
+async def test_an_answer_that_was_taken_in_is_stable() -> None:
+    shop = Shop(ASKS)
+    shop.fails.add("pay")
+    world, saga = await shop.world()
+    (question,) = (await world.queries().show(saga))["questions"]
+    await world.service().answer(saga, Answer(ask=question["id"], action="approve"), "k")
+    await world.settle()
+    assert (await shown(world, saga))[0] == "failed"
+    shop.fails.clear()
+    await fork(world, saga, stable=True)
+    assert await shown(world, saga) == ("completed", None)
+
+
+# ---- other values
+
+
+async def test_another_input_is_checked_and_goes_on_from_the_cut() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    shop.acts.clear()
+    await fork(world, saga, before="send", input={"item": "mug"}, leave=True)
+    assert shop.acts == [("send", "mug")]
+    assert (await world.queries().show(saga))["input"] == {"item": "mug"}
+
+
+async def test_views_of_the_saga_have_the_changed_output() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, "tell")
+    await fork(world, saga, version=cut, outputs={"quote": {"price": 9}}, leave=True)
+
+    async def price(at: int) -> Any:
+        page = await state_at(queries(world), saga, at, 0, 100)
+        return next(one.output for one in page.outputs if one.node == "quote")
+
+    forked = next(one.version for one in world.entries(saga) if isinstance(one.events[0], ev.Forked))
+    assert [await price(at) for at in (cut, forked, 0)] == [{"price": 3}, {"price": 9}, {"price": 9}]
+    found = await compare(queries(world), saga, saga, cut, forked)
+    assert [one.node for one in found.differences if one.what == "node"] == ["quote"]
+    steps = (await world.queries().steps(saga, 0, 50))["steps"]
+    assert [one["input"] for one in steps if one["node"] == "pay"] == [{"price": 9}]
+
+
+async def test_all_problems_of_the_values_are_told_at_once_and_nothing_is_written(says: Says) -> None:
+    world, saga = await Shop().world()
+    count, cut = len(world.entries(saga)), version_of(world, saga, "quote")
+    with says.raised(InvalidInput) as refused:
+        outputs = {"quot": 1, "pay": 1, "quote": {"price": "much"}}
+        await fork(world, saga, version=cut, input={"item": 3, "n": "x"}, outputs=outputs)
+    assert [one.path for one in refused.value.problems] == [
+        "/input/item",
+        "/input/n",
+        "/outputs/quot",
+        "/outputs/pay",
+        "/outputs/quote/price",
+    ]
+    with says.raised(InvalidInput):
+        await fork(world, saga, version=cut + 1, outputs={"tell": "x"})
+    assert len(world.entries(saga)) == count
+
+
+async def test_a_large_value_is_kept_outside_of_the_entry() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    await fork(world, saga, before="send", input={"item": "x" * 300_000}, leave=True)
+    (changed,) = [one for one in world.events(saga) if isinstance(one, ev.ValueChanged)]
+    assert changed.value.ref
+    assert shop.acts[-1] == ("send", "x" * 300_000)
+
+
+# ---- effects that are left
+
+
+def _kinds(plan: Any) -> dict[str, str]:
+    return {one.step: one.key for one in plan.left}
+
+
+async def test_the_plan_lists_effects_payments_first_with_their_inverses() -> None:
+    world, saga = await Shop().world()
+    plan = (await fork(world, saga, version=1, dry_run=True))["plan"]
+    assert [(one.step, one.payment, one.by, one.key) for one in plan.left] == [
+        ("pay", True, "refund", "kept"),
+        ("send", False, None, "kept"),
+        ("tell", False, None, "kept"),
+        ("quote", False, None, "kept"),
+    ]
+    assert (plan.cut, plan.more, plan.unsure) == (1, 0, 0)
+
+
+async def test_an_unchanged_fork_pays_once() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    await fork(world, saga, version=1)
+    assert [one for one in shop.acts if one[0] == "pay"] == [("pay", 3)]
+
+
+async def test_a_change_that_may_reach_an_effect_is_refused_until_the_caller_says_leave(says: Says) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    count, cut = len(world.entries(saga)), version_of(world, saga, "tell")
+    changed: dict[str, Any] = {"version": cut, "outputs": {"quote": {"price": 9}}}
+    plan = (await fork(world, saga, **changed, dry_run=True))["plan"]
+    assert _kinds(plan) == {"pay": "unsure", "send": "kept"}
+    with says.raised(NotAllowedNow):
+        await fork(world, saga, **changed)
+    assert len(world.entries(saga)) == count
+    await fork(world, saga, **changed, leave=True)
+    assert [one for one in shop.acts if one[0] == "pay"] == [("pay", 3), ("pay", 9)]
+    assert await shown(world, saga) == ("completed", 9)
+
+
+async def test_what_was_undone_first_is_not_left_behind() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, "tell")
+    wanted = ev.CancelRequested(reason="", by="", at=0, grace_ms=0, undo=True, back_to=cut)
+    await world.service().rollback(saga, wanted)
+    await world.settle()
+    plan = (await fork(world, saga, version=cut, dry_run=True))["plan"]
+    assert [one.step for one in plan.left] == ["send"], "nothing undoes it"
+    await fork(world, saga, version=cut, outputs={"quote": {"price": 9}})
+    pays = [one for one in shop.acts if one[0] in ("pay", "refund")]
+    assert pays == [("pay", 3), ("refund", 3), ("pay", 9)]
+
+
+async def test_a_repeated_step_acts_again_and_no_other_does() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    answer = await fork(world, saga, version=version_of(world, saga, "tell"), repeat=("pay",))
+    assert _kinds(answer["plan"]) == {"pay": "new", "send": "kept"}
+    pays = [one for one in shop.acts if one[0] == "pay"]
+    assert (pays, await shown(world, saga)) == ([("pay", 3), ("pay", 3)], ("completed", 3))
+    await fork(world, saga, version=1)
+    assert len([one for one in shop.acts if one[0] == "pay"]) == 2, "the new key is kept by later forks"
+
+
+async def test_a_step_that_has_done_nothing_behind_the_cut_cannot_be_repeated(says: Says) -> None:
+    world, saga = await Shop().world()
+    with says.raised(UserError):
+        await fork(world, saga, before="send", repeat=("pay",))
+
+
+async def test_an_effect_that_an_earlier_fork_has_left_counts_until_it_is_met_again() -> None:
+    """The first fork expects to meet the payment; a change before that would leave it without its key."""
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, "tell")
+    await world.service().fork_with(saga, "", version=cut)  # and no worker has looked at it yet
+    with pytest.raises(NotAllowedNow):
+        await world.service().fork_with(saga, "", version=cut, outputs={"quote": {"price": 9}})
+
+
+# ---- repeated requests
+
+
+async def test_the_same_key_with_another_body_is_refused_and_the_same_body_forks_once() -> None:
+    world, saga = await Shop().world()
+    first = await fork(world, saga, "k", before="send", input={"item": "mug"}, leave=True)
+    again = await fork(world, saga, "k", before="send", input={"item": "mug"}, leave=True)
+    assert (first["changed"], again["changed"], again["plan"]) == (True, False, None)
+    for other in ({"before": "send"}, {"before": "pay", "input": {"item": "mug"}}, {"version": 4}):
+        with pytest.raises(KeyReused):
+            await fork(world, saga, "k", **other)
+    wanted = ev.CancelRequested(reason="", by="", at=0, grace_ms=0, undo=True)
+    with pytest.raises(KeyReused):
+        await world.service().rollback(saga, wanted, "k")
+    assert sum(isinstance(one, ev.Forked) for one in world.events(saga)) == 1
