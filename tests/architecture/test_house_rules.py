@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
 MOST_LINES = 700
 MOST_FILES = 35  # right in a folder of the product: a list that is read, not searched
-MOST_PRODUCT_FILES = 497
+MOST_PRODUCT_FILES = 500
 LEAST_MEDIAN = 180  # lines of a file of the product, those of `__init__.py` aside
 LEAST_LINES = 60
 # Folders of registries, whose entries are short: a kind of node, a strategy, a channel.
@@ -31,6 +31,7 @@ SHORT = {
     "core/read/day_costs.py": "the command line loads it without a library",
     "core/on_demand.py": "all rooms load modules of capabilities with it",
     "core/version.py": "the release writes it",
+    "web/bodies/versions.py": "the bodies of other requests have a file that is full",
     "testing/operations.py": "the files of the room share these names, and none of them imports all others",
     "loading.py": "loaded before everything else",
     "local/account.py": "the only file that looks at a real account",

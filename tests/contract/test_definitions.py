@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from baton.core.log.records import TENANT_PAUSED, WORKFLOW_PAUSED, Parked
@@ -14,7 +16,8 @@ PAUSE = Parked(code=WORKFLOW_PAUSED, message="the shop moves", at=5_000, by="ann
 def test_a_definition_reads_back_as_it_was_registered(stores: Stores) -> None:
     assert stores.definitions.put(a_definition())
     assert stores.definitions.get("acme", "dinner", 1) == a_definition()
-    with_rules = a_definition(version=2, types=("paid",), past=("placed", "shipped"), mcp=True)
+    more: dict[str, Any] = {"mcp": True, "description": "a higher limit"}
+    with_rules = a_definition(version=2, types=("paid",), past=("placed", "shipped"), **more)
     assert stores.definitions.put(with_rules)
     assert stores.definitions.get("acme", "dinner", 2) == with_rules
     heard = (("paid", "${event.data.order}", 90_000), ("placed", "${event.id}", 80_000))

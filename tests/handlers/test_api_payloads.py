@@ -149,6 +149,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "tools": (200, ""),
     "send-events": (202, ""),
     "move-tag": (202, ""),
+    "patch-workflow": (200, ""),
     "show-tag": (200, ""),
     "trigger-schedule": (201, ""),
     "unknown-route": (404, "no-route"),

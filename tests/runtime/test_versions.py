@@ -1,4 +1,4 @@
-"""Tags of workflows, and what is started by one."""
+"""Tags of workflows and what is started by one, and patches that make versions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from baton.adapters.memory.store import MemoryDefinitions
-from baton.errors import NotFound, Outdated, UserError
+from baton.errors import InvalidDefinition, InvalidInput, NotFound, Outdated, UserError
 from baton.runtime.requests.steering import Part, SagaFilter
+from baton.runtime.requests.versions import WorkflowPatch
 from baton.runtime.starting import catalog
 from tests.kit.sentences import Says
 from tests.kit.world import World
@@ -154,9 +155,110 @@ async def test_a_start_without_a_tag_reads_none(monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_child_by_tag_that_does_not_take_its_input_is_a_note(says: Says) -> None:
     world = World.start()
-    await register(world, "name: pay\ninput: {type: object, required: [n]}\nnodes: {a: {value: 1}}")
+    await register(
+        world,
+        "name: pay\ninput: {type: object, required: [n], properties: {n: {type: integer}}}\nnodes: {a: {value: 1}}",
+    )
     await move(world, 1)
     found = await world.service().register(
         "name: shop\nnodes: {a: {workflow: pay@main, with: {m: 1}}}", json_only=False
     )
     says(found.notes)
+
+
+# ---- patches
+
+LIMIT = [{"op": "replace", "path": "/nodes/a/value", "value": 7}]
+
+
+async def patch(
+    world: World, operations: list[Any], made_for: int, description: str = "", **more: Any
+) -> Any:
+    wanted = WorkflowPatch(operations=operations, made_for=made_for, description=description, **more)
+    return await world.service(user="mia").versions.patch("pay", wanted)
+
+
+async def test_a_patch_makes_the_next_version_of_the_newest_document() -> None:
+    world = await with_versions(1, 2)
+    made = await patch(world, LIMIT, 2, "a higher limit")
+    assert (made.is_new, made.definition.version) == (True, 3)
+    assert (await ended(world, "pay"))["result"] == 7
+    (newest, second, _) = (await world.queries().workflow("pay"))["versions"]
+    assert (newest["by"], newest["description"]) == ("mia", "a higher limit")
+    assert second["description"] == ""
+    assert (await world.queries().workflow("pay"))["document"] == (
+        'name: pay\nnodes:\n  a:\n    value: 7\noutput: "${ctx.a.output}"\n'
+    )
+    again = await patch(world, LIMIT, 2, "a higher limit")
+    assert (again.is_new, again.definition.version) == (False, 3), "the same request"
+
+
+async def test_a_patch_of_another_version_than_the_newest_is_refused(says: Says) -> None:
+    world = await with_versions(1, 2)
+    for made_for in (1, 3):
+        with says.raised(Outdated):
+            await patch(world, LIMIT, made_for)
+    other = [{"op": "replace", "path": "/nodes/a/value", "value": 8}]
+    both = await asyncio.gather(patch(world, LIMIT, 2), patch(world, other, 2), return_exceptions=True)
+    (refused,) = [one for one in both if isinstance(one, Outdated)]
+    says(refused.detail)
+    with pytest.raises(NotFound):
+        await world.service().versions.patch("nothing", WorkflowPatch(operations=LIMIT, made_for=1))
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "replace", "path": "/nodes/b/value", "value": 7}],
+        [*LIMIT, {"op": "test", "path": "/nodes/a/value", "value": 8}],
+        [{"op": "set", "path": "/nodes/a"}],
+        [{"op": "add", "path": "nodes"}],
+        [{"op": "add", "path": "/nodes/a/value/x", "value": 1}],
+        [{"op": "add", "path": "/nodes/b"}],
+        [{"op": "add", "path": 7}],
+        [{"op": "copy", "from": "", "path": f"/x{number}"} for number in range(90)],
+        [{"op": "replace", "path": "/name", "value": "other"}],
+    ],
+    ids=[
+        "no place",
+        "a test",
+        "an operation",
+        "a pointer",
+        "a number",
+        "no value",
+        "a type",
+        "a bomb",
+        "a name",
+    ],
+)
+async def test_a_patch_that_cannot_be_applied_says_where(operations: list[Any], says: Says) -> None:
+    world = await with_versions(1)
+    with says.raised(InvalidInput):
+        await patch(world, operations, 1)
+
+
+async def test_a_patch_is_refused_with_all_problems_of_the_document() -> None:
+    world = await with_versions(1)
+    wrong = [
+        {"op": "add", "path": "/nodes/b", "value": {"tool": "gone"}},
+        {"op": "remove", "path": "/nodes/a/value"},
+    ]
+    with pytest.raises(InvalidDefinition) as refused:
+        await patch(world, wrong, 1)
+    assert len(refused.value.problems) > 1
+
+
+async def test_a_dry_run_compiles_and_stores_nothing() -> None:
+    world = await with_versions(1)
+    made = await patch(world, LIMIT, 1, dry_run=True)
+    assert made.definition.version == 2
+    assert len((await world.queries().workflow("pay"))["versions"]) == 1
+    stored = await patch(world, LIMIT, 1)
+    assert stored.definition.graph == made.definition.graph
+
+
+async def test_a_patch_of_a_json_document_is_json() -> None:
+    world = World.start()
+    await world.service().register('{"name": "pay", "nodes": {"a": {"value": 1}}}', json_only=True)
+    await patch(world, LIMIT, 1)
+    assert (await world.queries().workflow("pay"))["document"].startswith('{\n  "name": "pay"')

@@ -57,7 +57,7 @@ from baton.cli.deployment.steering import (
 )
 from baton.cli.deployment.travel import diff, state
 from baton.cli.documents.check import check
-from baton.cli.documents.workflows import deploy_workflow, tag, tags, workflows
+from baton.cli.documents.workflows import deploy_workflow, patch_workflow, tag, tags, workflows
 from baton.cli.machine.local import demo, failover, token, up
 from baton.cli.machine.project import mcp, new, render, upgrade
 from baton.cli.terminal.completion import completion
@@ -67,7 +67,18 @@ from baton.core.version import VERSION
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check, mcp, render, upgrade),
-    "Workflows": (deploy_workflow, workflows, tag, tags, schedule, tools, node_types, pipelines, versions),
+    "Workflows": (
+        deploy_workflow,
+        patch_workflow,
+        workflows,
+        tag,
+        tags,
+        schedule,
+        tools,
+        node_types,
+        pipelines,
+        versions,
+    ),
     "Sagas": (
         *(
             start,

@@ -478,6 +478,12 @@ class WorkflowCalls(Calls):
         """Set or delete a tag: `POST /workflows/{name}/tags/{tag}`. Repeating it changes nothing."""
         return await self._send(path_of("workflows", name, "tags", tag), body, has="moves")
 
+    async def patch_workflow(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Patch a workflow: `POST /workflows/{name}/patches`. `new` of the answer as of `register`."""
+        path = path_of("workflows", name, "patches")
+        answer = await self._transport.ask("POST", path, body=body)
+        return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
+
     async def tools(self) -> dict[str, Any]:
         """Return the tools: `GET /tools`."""
         return await self._get("/tools", has="tools")

@@ -20,6 +20,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     other rules for signals: type of the event, template of the correlation key, and until when (epoch ms)
     such sagas can last. `pauses`: on the newest version, those with which new sagas of the workflow begin.
     `mcp`: it is a tool at `/mcp`. `tag`: the tag by which it was found; it is not stored.
+    `description`: of the change that made this version of the one before.
     """
 
     tenant: str
@@ -35,6 +36,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     pauses: tuple[Parked, ...] = ()
     mcp: bool = False
     tag: str = ""
+    description: str = ""
 
 
 class TagMove(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

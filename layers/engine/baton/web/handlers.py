@@ -15,18 +15,24 @@ from baton.runtime.requests.operators import LetterFilter
 from baton.runtime.requests.service import ANSWERED
 from baton.web.bodies import requests as bodies
 from baton.web.bodies import users
+from baton.web.bodies import versions as of_versions
 from baton.web.bodies.forks import ForkBody
 from baton.web.replies import Ask, Reply
 
 if TYPE_CHECKING:
-    from baton.runtime.requests import steering
+    from baton.runtime.requests import steering, versions
+    from baton.runtime.starting.catalog import Registered
 else:
+    versions = OnDemand("baton.runtime.requests.versions")
     steering = OnDemand("baton.runtime.requests.steering")
 
 
 async def register(ask: Ask[None]) -> Reply:
     """Handle `POST /workflows`."""
-    registered = await ask.service.register(ask.text, json_only=ask.is_json)
+    return _registered(await ask.service.register(ask.text, json_only=ask.is_json))
+
+
+def _registered(registered: Registered, *, is_stored: bool = True) -> Reply:
     definition = registered.definition
     body = {
         "name": definition.name,
@@ -34,8 +40,18 @@ async def register(ask: Ask[None]) -> Reply:
         "graph": definition.graph,
         "notes": list(registered.notes),
     }
-    status = HTTPStatus.CREATED if registered.is_new else HTTPStatus.OK
+    status = HTTPStatus.CREATED if registered.is_new and is_stored else HTTPStatus.OK
     return Reply(status, body, {"Location": f"/workflows/{definition.name}/{definition.version}"})
+
+
+async def patch_workflow(ask: Ask[of_versions.PatchWorkflowBody]) -> Reply:
+    """Handle `POST /workflows/{name}/patches`."""
+    body = ask.body
+    patch = versions.WorkflowPatch(
+        operations=body.patch, made_for=body.for_, description=body.description, dry_run=body.dry_run
+    )
+    registered = await ask.service.versions.patch(ask.path["name"], patch)
+    return _registered(registered, is_stored=not body.dry_run)
 
 
 async def start(ask: Ask[bodies.StartBody]) -> Reply:
@@ -231,7 +247,7 @@ async def limit_user(ask: Ask[users.UserLimitBody]) -> object:
     return await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
 
 
-async def move_tag(ask: Ask[bodies.TagBody]) -> object:
+async def move_tag(ask: Ask[of_versions.TagBody]) -> object:
     """Handle `POST /workflows/{name}/tags/{tag}`."""
     body, path = ask.body, ask.path
     return await ask.service.versions.move_tag(

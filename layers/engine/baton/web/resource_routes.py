@@ -15,6 +15,7 @@ from baton.runtime.requests.operators import LETTER_ID
 from baton.web import handlers
 from baton.web.bodies import requests as bodies
 from baton.web.bodies import users
+from baton.web.bodies import versions as of_versions
 from baton.web.parameters import (
     CURSOR,
     LIMIT,
@@ -97,7 +98,7 @@ LETTERS: tuple[Route[Any], ...] = (
 
 _TAG = pattern_parameter("tag", TAG_NAME[1:-1], "the name of a tag", "Name of the tag.", example="main")
 
-TAGS: tuple[Route[Any], ...] = (
+VERSIONS: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/workflows/{name}/tags/{tag}", id="showTag", roles=("read",),
         handler=lambda ask: ask.service.versions.tag(ask.path["name"], ask.path["tag"]),
@@ -107,7 +108,15 @@ TAGS: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/workflows/{name}/tags/{tag}", id="moveTag", handler=handlers.move_tag, roles=("operate",),
         summary="Set a tag to a version of the workflow, or delete it. A repeated request has no effect.",
-        parameters=(WORKFLOW, _TAG), body=bodies.TagBody, answers={202: "WorkflowTag"}, refusals=(409,),
+        parameters=(WORKFLOW, _TAG), body=of_versions.TagBody, answers={202: "WorkflowTag"}, refusals=(409,),
+    ),
+    Route(
+        method="POST", path="/workflows/{name}/patches", id="patchWorkflow", handler=handlers.patch_workflow,
+        roles=("operate",),
+        summary="Register the newest version of a workflow with a JSON Patch as its next version, or compile it. A repeated "
+            "request has no effect.",
+        parameters=(WORKFLOW,), body=of_versions.PatchWorkflowBody, answers={201: "Registered", 200: "Registered"},
+        refusals=(409, 422),
     ),
 )  # fmt: skip
 

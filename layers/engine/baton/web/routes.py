@@ -39,7 +39,7 @@ from baton.web.parameters import (
     whole_parameter,
     word_parameter,
 )
-from baton.web.resource_routes import EVENTS, FACTS, LETTERS, SCHEDULES, TAGS, USERS
+from baton.web.resource_routes import EVENTS, FACTS, LETTERS, SCHEDULES, USERS, VERSIONS
 
 _SAGA = pattern_parameter(
     "saga", SAGA_ID, "the id of a saga", "Identifier of the saga, as returned by its start."
@@ -269,7 +269,7 @@ ROUTES: tuple[Route[Any], ...] = (
         summary="Retrieve the newest version of a workflow and a list of its versions.",
         parameters=(_SHOWN,), answers={200: "WorkflowWithVersions"},
     ),
-    *TAGS,
+    *VERSIONS,
     Route(
         method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion", roles=("read",),
         handler=lambda ask: ask.queries.workflow(ask.path["name"], str(ask.path["version"])),

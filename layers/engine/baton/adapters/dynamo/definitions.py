@@ -105,6 +105,7 @@ def _item(definition: Definition) -> Item:
         **({"types": attribute(types)} if any(types) else {}),
         **({"pauses": text_attribute(_pauses(definition.pauses))} if definition.pauses else {}),
         **({"mcp": {"BOOL": True}} if definition.mcp else {}),
+        **({"message": text_attribute(definition.description)} if definition.description else {}),
     }
 
 
@@ -128,6 +129,7 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             heard=_heard(item),
             pauses=msgspec.json.decode(item["pauses"]["S"], type=_Pauses) if "pauses" in item else (),
             mcp="mcp" in item,
+            description=item["message"]["S"] if "message" in item else "",
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error

@@ -87,7 +87,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "gen": "generation of its key; absent: the first",
     "ref": "blob of the result",
     "shared": "end of the time for which other places get the result; absent: as long as the item exists",
-    "message": "message of the failure; also the reason why a channel never takes a notice",
+    "message": "message of the failure; also the reason why a channel never takes a notice; of a definition, the description of a patch",
     "kind": "class of the failure",
     # entity and circuit breaker
     "ver": "version: number of writes; of a subscription, the version of the workflow",

@@ -23,8 +23,8 @@ from baton.cli.terminal.shared import (
     progress,
     terminal_width,
 )
-from baton.cli.terminal.values import Whole
-from baton.client.exits import NO, REFUSED, CommandFailed
+from baton.cli.terminal.values import Whole, read_text
+from baton.client.exits import NO, REFUSED, USAGE, CommandFailed
 from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
@@ -162,6 +162,65 @@ def tags(shared: Shared, workflow: str, as_json: bool) -> None:
     print_lines(tag_rows(found, terminal_width()))
     if not found:
         click.echo(f"no tags yet: baton tag {workflow} main VERSION", err=True)
+
+
+@click.command("patch-workflow", short_help="Register a workflow with a JSON Patch.")
+@click.argument("workflow", metavar="NAME", shell_complete=complete_workflows)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--for",
+    "made_for",
+    type=Whole(min=1),
+    help="The version that the patch was made for: refused if it is not the newest by now. Default: the newest.",
+)
+@click.option("--description", default="", help="Description of the change, which the new version keeps.")
+@click.option("--dry-run", is_flag=True, help="Compile the patched document, and register nothing.")
+@json_option
+@click.pass_obj
+def patch_workflow(
+    shared: Shared,
+    workflow: str,
+    file: Path,
+    made_for: int | None,
+    description: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Register the newest version of a workflow with a patch as its next version.
+
+    FILE is a JSON Patch (RFC 6902) in JSON or YAML. Sagas that have begun stay with their version. Repeated
+    with --for, it changes nothing.
+    """
+    operations = read_patch(file)
+
+    async def run(api: Api) -> dict[str, Any]:
+        newest = made_for or int((await api.workflow(workflow))["version"])
+        body = {"patch": operations, "for": newest, "description": description, "dry_run": dry_run}
+        return await api.patch_workflow(workflow, body)
+
+    answer = shared.call(run)
+    if as_json:
+        print_json(answer)
+        return
+    news = "would be registered" if dry_run else "new" if answer["new"] else "known already"
+    click.echo(plain(f"{answer['name']}@{answer['version']}, {news}"))
+    for note in answer.get("notes", ()):
+        click.echo(plain(f"note: {note}"))
+
+
+def read_patch(file: Path) -> list[Any]:
+    """Return the operations of a JSON Patch in a file. Raises `CommandFailed`."""
+    from baton.core.documents.text import parse_document
+    from baton.errors import MalformedDocument
+
+    try:
+        found = parse_document(read_text(file)).value
+    except MalformedDocument as error:
+        raise CommandFailed(USAGE, f"{file}: {error.detail}") from error
+    if not isinstance(found, list):
+        hint = 'It begins with: [{"op": "replace", "path": "/nodes/NODE/…", "value": …}]'
+        raise CommandFailed(USAGE, f"{file} is no JSON Patch: it is not a list of operations", hint)
+    return found
 
 
 def _list(shared: Shared, limit: int | None, as_json: bool) -> None:

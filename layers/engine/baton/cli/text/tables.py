@@ -193,9 +193,11 @@ def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None
         "by": [str(one.get("by") or "") for one in found],
         "graph": [str(one["graph"])[:12] for one in found],
     }
+    if any(one.get("description") for one in found):
+        columns["change"] = [str(one.get("description") or "") for one in found]
     if any(one.get("pauses") for one in found):
         columns["paused"] = ["paused" if one.get("pauses") else "" for one in found]
-    return _fitted(columns, width, without=("graph", "by"), cutting="workflow")
+    return _fitted(columns, width, without=("graph", "by", "change"), cutting="workflow")
 
 
 def tag_words(workflow: Mapping[str, Any]) -> str:

@@ -634,7 +634,8 @@ def _version(definition: Definition) -> dict[str, Any]:
         for one in definition.pauses
     ]
     shown = {"name": definition.name, "version": definition.version, "graph": definition.graph}
-    return shown | {"created_at": iso(definition.created), "by": definition.by, "pauses": pauses}
+    shown |= {"created_at": iso(definition.created), "by": definition.by, "pauses": pauses}
+    return shown | {"description": definition.description}
 
 
 def _name(cursor: str) -> str:

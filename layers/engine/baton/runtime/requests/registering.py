@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.toolspec import tools_for
-from baton.core.graph.graph import Cap, Graph
+from baton.core.graph.graph import Cap, Graph, encode_graph, hash_of
 from baton.core.on_demand import OnDemand
-from baton.errors import InvalidDefinition, NotFound
+from baton.errors import InvalidDefinition, InvalidInput, NotFound, Outdated
+from baton.ports import Definition
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
 from baton.runtime.requests.schedules import update_schedule
@@ -27,17 +29,50 @@ if TYPE_CHECKING:
 else:
     events = OnDemand("baton.runtime.requests.events")
 
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Change of a version, which is the newest. `dry_run`: nothing is stored."""
+
+    of: Definition
+    description: str
+    dry_run: bool
+
+    def check(self, version: int) -> None:
+        """Raise `Outdated` if the change would become, or equal, another version than the next one."""
+        if version not in (self.of.version, self.of.version + 1):
+            raise outdated(self.of.name, version - 1, self.of.version)
+
+    def planned(self, graph: Graph) -> Definition:
+        """Return the definition that the change would make."""
+        number = self.of.version + 1
+        return replace(self.of, version=number, graph=hash_of(encode_graph(graph)))
+
+
+def outdated(name: str, newest: int, made_for: int) -> Outdated:
+    """Return the refusal of a patch of a version that is not the newest."""
+    return Outdated(
+        f"the newest version of `{name}` is {newest}, and the patch was made for {made_for}: make it for {newest}"
+    )
+
+
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
 async def register_workflow(
-    scope: InvocationScope, engine: Engine, caller: Caller, text: str, *, json_only: bool
+    scope: InvocationScope,
+    engine: Engine,
+    caller: Caller,
+    text: str,
+    *,
+    json_only: bool,
+    change: Change | None = None,
 ) -> Registered:
     """Register a document.
     Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
 
     A child that is named without a version, or by a tag, may be another one tomorrow, and may be registered
-    after its parent: its present problems are notes.
+    after its parent: its present problems are notes. Raises `Outdated` for a `change` of another version.
     """
 
     catalog, call = scope.catalog, scope.call
@@ -62,6 +97,10 @@ async def register_workflow(
         return replace(graph, limits={**graph.limits, "wall_time": Cap(most=most)})
 
     graph = compiled()
+    if change is not None and graph.name != change.of.name:
+        raise InvalidInput(
+            f"a patch of `{change.of.name}` cannot rename it: register the document as `{graph.name}`"
+        )
     taken, unknown = await _children(catalog, caller.tenant, graph)
     if for_ever := {child: schema for child, schema in taken.items() if child.partition("@")[2].isdigit()}:
         compiled(for_ever)
@@ -76,12 +115,19 @@ async def register_workflow(
                 for one in error.problems
             )
 
+    if change is not None and change.dry_run:
+        return Registered(change.planned(graph), is_new=True, notes=tuple(notes))
+
     async def first(version: int) -> None:
+        if change is not None:
+            change.check(version)
         if graph.events is not None:
             rules = engine.store.subscriptions, call, caller.tenant, caller.user
             await events.subscribe(*rules, graph.name, version, graph.events)
 
-    stored = await catalog.register(caller.tenant, caller.by, text, graph, first)
+    stored = await catalog.register(
+        caller.tenant, caller.by, text, graph, first, change.description if change else ""
+    )
     if stored.definition.past:
         await events.unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
     notes += stored.notes

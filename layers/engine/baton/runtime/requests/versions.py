@@ -1,14 +1,25 @@
-"""Tags of workflows: names such as `main` that move over the versions of a workflow."""
+"""Versions of workflows: tags that move over them, and patches that make the next one."""
 
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from baton.core.expressions import iso
+from baton.core.on_demand import OnDemand
 from baton.core.read.answers import Time, Version, View
 from baton.ports.records import Tag, TagMove
 from baton.runtime.engine.request import Request
+from baton.runtime.starting.catalog import Registered
+
+if TYPE_CHECKING:
+    from baton.core.documents import changes
+    from baton.runtime.requests import registering
+else:
+    changes = OnDemand("baton.core.documents.changes")
+    registering = OnDemand("baton.runtime.requests.registering")
 
 logger = logging.getLogger("baton.versions")
 
@@ -40,10 +51,21 @@ def tag_view(tag: Tag) -> WorkflowTag:
     return WorkflowTag(workflow=tag.workflow, tag=tag.name, version=tag.version or None, moves=moves)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowPatch:
+    """JSON Patch of a workflow's document, made for a version. `dry_run`: nothing is stored."""
+
+    operations: Sequence[Mapping[str, Any]]
+    made_for: int
+    description: str = ""
+    dry_run: bool = False
+
+
 class VersionService:
     """The versions of the workflows of one tenant, for one request."""
 
     def __init__(self, request: Request) -> None:
+        self._request = request
         self._catalog, self._clock = request.parts.catalog, request.engine.clock
         self._tenant, self._by = request.caller.tenant, request.caller.by
 
@@ -63,3 +85,22 @@ class VersionService:
             said = {"tenant": self._tenant, "workflow": workflow, "tag": tag, "to": version, "by": self._by}
             logger.warning("tag moved", extra=said)
         return tag_view(moved)
+
+    async def patch(self, workflow: str, patch: WorkflowPatch) -> Registered:
+        """Register the patched document of the newest version as the next one. Repeated, a no-op.
+        Raises `NotFound`, `Outdated`, `InvalidInput` for the patch, and as a registration.
+        """
+        newest = next(iter(await self._catalog.versions(self._tenant, workflow, 1)), None)
+        of = newest = newest or await self._catalog.find(self._tenant, workflow)
+        if newest.version == patch.made_for + 1 and newest.description == patch.description:
+            of = await self._catalog.find(self._tenant, f"{workflow}@{patch.made_for}")
+        elif newest.version != patch.made_for:
+            raise registering.outdated(workflow, newest.version, patch.made_for)
+        text = changes.patched_text(await self._catalog.document(of), patch.operations)
+        request, change = self._request, registering.Change(of, patch.description, patch.dry_run)
+        if of is newest:
+            known = request.parts, request.engine, request.caller
+            return await registering.register_workflow(*known, text, json_only=False, change=change)
+        if text != await self._catalog.document(newest):
+            raise registering.outdated(workflow, newest.version, patch.made_for)
+        return Registered(newest, is_new=False)

@@ -110,12 +110,18 @@ class Catalog:
         return self._call
 
     async def register(
-        self, tenant: str, by: str, text: str, graph: Graph, first: Callable[[int], Awaitable[None]]
+        self,
+        tenant: str,
+        by: str,
+        text: str,
+        graph: Graph,
+        first: Callable[[int], Awaitable[None]],
+        description: str = "",
     ) -> Registered:
         """Store a document and its graph as the next version, unless the newest is the same.
 
-        `first` is called with the number of a version before that is stored, and again with the next one if
-        another version gets the number.
+        `description`: of the change. `first` is called with the number of a version before it is stored, and
+        again with the next one if another version gets the number.
         """
         types = graph.events.types if graph.events is not None else ()
         data = encode_graph(graph)
@@ -142,6 +148,7 @@ class Catalog:
                 heard=heard,
                 pauses=newest.pauses if newest is not None else await self._paused_tenant(tenant),
                 mcp=graph.mcp is not None,
+                description=description,
             )
             await first(definition.version)
             if await self._io(self._definitions.put, definition):

@@ -368,6 +368,7 @@ class WorkflowVersion(View):
     pauses: Annotated[
         list[WorkflowPause], "Pauses of the workflow. Empty for a version that is not the newest."
     ]
+    description: Annotated[str, "Description of the patch that made this version. Empty without one."]
 
 
 class WorkflowPage(View):

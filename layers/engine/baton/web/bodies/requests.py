@@ -184,19 +184,6 @@ class StartBody(Body):
     )
 
 
-class TagBody(Body):
-    """Version that a tag is to name, or none."""
-
-    version: int | None = Field(ge=1, le=999_999_999, description="Null deletes the tag.", examples=[3])
-    was: int | None = Field(
-        None,
-        ge=0,
-        le=999_999_999,
-        description="Version that the tag named when the caller looked, 0 for none. If it names another one now, the request is refused.",
-    )
-    reason: Annotated[str, Plainly] = Field("", max_length=200, description="Reason, for its history.")
-
-
 class WarmBody(Body):
     """Call of a tool ahead of the steps that need its result."""
 

@@ -1,8 +1,9 @@
-"""Versions of workflows on the command line: their tags."""
+"""Versions of workflows on the command line: their tags and patches."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from baton.ports.records import Tag, TagMove
 from baton.runtime.requests.versions import tag_view
@@ -49,3 +50,30 @@ def test_a_workflow_is_shown_by_tag(api: FakeApi, baton: Baton, says: Says) -> N
     assert json.loads(baton("workflows", "pay@main", "--json").stdout) == PAY
     api.on("GET /workflows/pay/tags/canary", (200, CANARY))
     says(baton("workflows", "pay@canary").stderr)
+
+
+def test_a_workflow_is_patched(api: FakeApi, baton: Baton, says: Says, tmp_path: Path) -> None:
+    file = tmp_path / "patch.yaml"
+    file.write_text("- {op: remove, path: /nodes/a}\n")
+    made = {"name": "pay", "version": 4, "graph": "9" * 64, "notes": ["look at it"]}
+    api.on("GET /workflows/pay", (200, PAY))
+    api.on("POST /workflows/pay/patches", (201, made), (200, made))
+    says(baton("patch-workflow", "pay", str(file), "--description", "less").stdout)
+    wanted = {
+        "patch": [{"op": "remove", "path": "/nodes/a"}],
+        "for": 3,
+        "description": "less",
+        "dry_run": False,
+    }
+    assert api.asked[-1].json == wanted
+    says(baton("patch-workflow", "pay", str(file), "--for", "3").stdout)
+    says(baton("patch-workflow", "pay", str(file), "--dry-run").stdout)
+    assert json.loads(baton("patch-workflow", "pay", str(file), "--json").stdout) == {**made, "new": False}
+
+
+def test_a_file_that_is_no_patch_is_not_sent(api: FakeApi, baton: Baton, says: Says, tmp_path: Path) -> None:
+    file = tmp_path / "patch.json"
+    for text in ('{"op": "remove"}', "[{"):
+        file.write_text(text)
+        says(baton("patch-workflow", "pay", str(file)).stderr.replace(str(tmp_path), "TMP"))
+    assert api.asked == []
