@@ -147,7 +147,12 @@ class Echo:
 
     def __post_init__(self) -> None:
         log = self.world.entries(self.saga)
-        cancels = (e for entry in history_of(log[: self.cut]) for e in entry.events if isinstance(e, ev.CancelRequested))
+        cancels = (
+            e
+            for entry in history_of(log[: self.cut])
+            for e in entry.events
+            if isinstance(e, ev.CancelRequested)
+        )
         later = (e for entry in log[self.cut :] if not entry.epoch for e in entry.events if _is_said(e))
         self.words = [*cancels, *later]
         done = (e for entry in log for e in entry.events if isinstance(e, ev.StepSucceeded) and not e.item)
@@ -232,7 +237,9 @@ class Echo:
         if isinstance(word, ev.Parked):
             return await service.pause(self.saga, word.message)
         if isinstance(word, ev.Forked):
-            wanted = ev.CancelRequested(reason="again", by="", at=0, grace_ms=0, undo=True, back_to=word.back_to)
+            wanted = ev.CancelRequested(
+                reason="again", by="", at=0, grace_ms=0, undo=True, back_to=word.back_to
+            )
             return await service.rollback(self.saga, wanted, f"echo-{number}")
         return await service.resume(self.saga, word.budget if isinstance(word, ev.Resumed) else 0)
 
@@ -249,4 +256,3 @@ def _is_said(event: ev.Event) -> bool:
     if isinstance(event, ev.Forked):
         return event.undo
     return isinstance(event, ev.CancelRequested | ev.Parked | ev.Resumed)
-

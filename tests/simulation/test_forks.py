@@ -20,7 +20,9 @@ pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak`
 BY_DESIGN: Mapping[str, set[str]] = {
-    "mishaps": {REPEATED},  # a tool that fails a few times, and not again after the fork: its stand-in is not called
+    "mishaps": {
+        REPEATED
+    },  # a tool that fails a few times, and not again after the fork: its stand-in is not called
     "called-off": {END},  # the signal that calls off a child is there before the new child has begun
     "forgets": {END, STEPS},  # at which turn an agent hears a word depends on time
     "changes": {END},  # other code is deployed
