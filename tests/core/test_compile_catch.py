@@ -75,6 +75,11 @@ def test_what_is_told(nodes: str, path: str, says: Says) -> None:
     says(said)
 
 
+def test_of_a_handler_in_a_circle_only_the_circle_is_told() -> None:
+    nodes = "x: {catch: y}, d: {after: x, loop: {AGAIN, back_to: x}}, y: {after: i}, i: {after: y}"
+    assert [path for path, _, _ in told(nodes)] == ["/nodes/i/after"]
+
+
 @pytest.mark.parametrize(
     ("nodes", "more"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -131,13 +131,13 @@ class Luck:
         return self._draw.choice(FAILURES)
 
 
-async def carry_out(world: World, saga: str, say: Say) -> None:
-    """All the work of a saga, until it ends and every worker has said what it has to say."""
+async def carry_out(world: World, saga: str, say: Say, known: Collection[str] = ()) -> None:
+    """All the work of a saga but that of `known` tokens, until it ends and every worker has said what it has to say."""
     luck, attending = Luck(world), asyncio.create_task(_resume(world, saga))
     begun: dict[str, asyncio.Task[None]] = {}
     while world.end(saga) is None or not all(task.done() for task in begun.values()):
         for job in list(world.books.jobs.all.values()):
-            if job.token not in begun:
+            if job.token not in begun and job.token not in known:
                 begun[job.token] = asyncio.create_task(_work(job, world.books.jobs, say, luck))
         await until_something_happens(0.05)
     attending.cancel()

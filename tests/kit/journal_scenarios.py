@@ -136,7 +136,7 @@ def _order(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     times = {
         (saga, event.key): _written(world, saga, entry)
         for saga, entries in logs.items()
-        for entry in entries
+        for entry in reversed(entries)  # a fork to before it does it again
         for event in entry.events
         if isinstance(event, UnitRecorded)
     }

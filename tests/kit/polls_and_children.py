@@ -158,6 +158,8 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         for event in (event for entry in entries for event in entry.events):
             if isinstance(event, ChildrenAbandoned):
                 left.update(event.children)
+            elif isinstance(event, Forked) and not event.undo:
+                tries.clear()  # what it opens anew may have the same id
             elif isinstance(event, ChildOpened):
                 tries.setdefault(event.slot, []).append(event.child)
             elif isinstance(event, ChildClosed):

@@ -427,9 +427,11 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
     talks: dict[tuple[str, str], dict[int, list[list[Message]]]] = defaultdict(dict)
     most, refused = getattr(world.models, "most", math.inf), set[tuple[str, str]]()
-    functions = set[tuple[str, str]]()
+    functions, forked = set[tuple[str, str]](), set[str]()
     for saga, entries in logs.items():
         yield from _paid_twice(entries)
+        if any(isinstance(event, Forked) for entry in entries for event in entry.events):
+            forked.add(saga)  # its user may say something at another moment
         began = (event for entry in entries for event in entry.events if isinstance(event, FunctionBegan))
         functions.update((saga, event.slot) for event in began)
     for one in world.asked:
@@ -437,7 +439,7 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         at, by = answered.get(one.place, (math.inf, ""))
         if one.at > at and one.process.lost_time_at == math.inf and _has_read(world, one, at, by):
             yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
-        if is_of_a_summary(one.request):
+        if is_of_a_summary(one.request) or saga in forked:
             continue
         owner, _, item = slot.partition("#")
         if item.isdecimal() or (saga, owner) in functions:  # one of many is asked about apart

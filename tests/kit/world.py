@@ -445,5 +445,7 @@ class World:
         return [event for entry in self.entries(saga) for event in entry.events]
 
     def end(self, saga: str) -> SagaEnded | None:
-        ends = [event for event in self.events(saga) if isinstance(event, SagaEnded)]
-        return ends[-1] if ends else None
+        """The end of its newest branch."""
+        entries = self.entries(saga)
+        last = entries[-1].events[-1] if entries else None
+        return last if isinstance(last, SagaEnded) else None

@@ -616,8 +616,9 @@ class Loops:
             for way in ways:
                 self._check_choice(name, [other for other in way if other in flow.at])
         for rule in node.catch:
-            # A node that leads back is a problem told elsewhere, and no edge.
-            self._check_choice(name, [other for other in rule.then if (name, other) in self._edges.written])
+            # A node that leads back, or is in a circle, is a problem told elsewhere.
+            there = [one for one in rule.then if one in flow.at and (name, one) in self._edges.written]
+            self._check_choice(name, there)
 
     def _check_choice(self, name: str, way: list[str]) -> None:
         """Report a choice that both leaves a loop and stays in it."""
