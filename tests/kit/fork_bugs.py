@@ -17,9 +17,10 @@ def _forked(changed: Any) -> AbstractContextManager[None]:
     """Plant a mistake in the state with which a branch begins."""
 
     def fork_to(before: State, at_cut: State, *rest: Any) -> State:
-        return replace(state := real(before, at_cut, *rest), **changed(before, state))
+        state: State = real(before, at_cut, *rest)
+        return replace(state, **changed(before, state))
 
-    real = history.fork_to
+    real = vars(history)["fork_to"]
     return replaced(history, "fork_to", fork_to)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from baton.core.log import events as ev
+from baton.core.log.folding.forks import fork_in
 from baton.core.log.folding.received import CALLBACK, FAILURE, SUCCESS, CallbackReport
 from baton.core.log.questions import USE, Answer
 from baton.core.log.state import ANSWER
@@ -53,7 +54,7 @@ class Outcome:
     def of(cls, books: Books, head: Head, log: Sequence[ev.Entry]) -> Outcome:
         entries = history_of(log)
         last = entries[-1].events[-1]
-        end = (head.status, None, "")
+        end: tuple[str, Any, str] = (head.status, None, "")
         if isinstance(last, ev.SagaEnded):
             end = (last.status, last.output.v or last.output.ref, last.failure.code if last.failure else "")
         settled = (event for entry in entries for event in entry.events)
@@ -127,8 +128,8 @@ def history_of(entries: Sequence[ev.Entry]) -> list[ev.Entry]:
     """The entries of the newest branch and of those that it goes on from."""
     histories: dict[int, list[ev.Entry]] = {0: []}
     for entry in entries:
-        fork = entry.events[-1]
-        known = histories[fork.cut if isinstance(fork, ev.Forked) else entry.version - 1]
+        fork = fork_in(entry)
+        known = histories[entry.version - 1 if fork is None else fork.cut]
         histories[entry.version] = [*known, entry]
     return histories[len(entries)]
 
@@ -209,7 +210,7 @@ class Echo:
         return False
 
     def _answer_to(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer as it was given then; of work that nobody will report, its result as it was then."""
+        """The answer as it was given then; of work that is reported no more, its result as it was then."""
         node = question["node"] or ""
         if known := self.answers.get(node):
             return known.pop(0) if len(known) > 1 else known[0]

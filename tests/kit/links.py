@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.core.log.events import Entry, Forked, NoticeDue, SignalReceived
+from baton.core.log.events import Entry, NoticeDue, SignalReceived
 from baton.core.log.folding.fold import fold
-from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.forks import fork_in, fork_to
 from baton.core.log.questions import Answer, is_answer_to, unclosed_questions
 from baton.core.log.state import ANSWER, State
 from baton.errors import Forbidden, LinkOver, NotAllowedNow, NotFound
@@ -111,7 +111,7 @@ def of_links(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     for (saga, ask), seal in world.shown.items():
         states = [State()]
         for entry in logs.get(saga, []):
-            state, last = states[-1], entry.events[-1]
+            state, fork = states[-1], fork_in(entry)
             for event in entry.events:
                 if not isinstance(event, SignalReceived) or event.name != ANSWER:
                     continue
@@ -119,5 +119,5 @@ def of_links(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                     there = {seal_of(state, one) for _, one in unclosed_questions(state) if one.id == ask}
                     if there != {seal}:
                         yield f"{ask} was answered by a link of what people were told before"
-            is_fork = isinstance(last, Forked)
-            states.append(fork_to(state, states[last.cut], entry, last) if is_fork else fold(state, entry))
+            before = states[fork.cut] if fork is not None else state
+            states.append(fold(state, entry) if fork is None else fork_to(state, before, entry, fork))

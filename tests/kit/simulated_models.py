@@ -18,7 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure
-from baton.core.log.events import CallbackOpened, Entry, Forked, FunctionBegan, StepSucceeded
+from baton.core.log.events import CallbackOpened, Entry, FunctionBegan, StepSucceeded
+from baton.core.log.folding.forks import fork_in
 from baton.core.log.questions import Answer
 from baton.core.models.messages import Message, request_bytes
 from baton.core.models.usage import Price, most_of, usage_cost
@@ -427,11 +428,11 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
     talks: dict[tuple[str, str], dict[int, list[list[Message]]]] = defaultdict(dict)
     most, refused = getattr(world.models, "most", math.inf), set[tuple[str, str]]()
-    functions, forked = set[tuple[str, str]](), set[str]()
+    functions = set[tuple[str, str]]()
+    # The user of a forked one may say something at another moment.
+    forked = {saga for saga, entries in logs.items() if any(map(fork_in, entries))}
     for saga, entries in logs.items():
         yield from _paid_twice(entries)
-        if any(isinstance(event, Forked) for entry in entries for event in entry.events):
-            forked.add(saga)  # its user may say something at another moment
         began = (event for entry in entries for event in entry.events if isinstance(event, FunctionBegan))
         functions.update((saga, event.slot) for event in began)
     for one in world.asked:
@@ -489,7 +490,7 @@ def _answered(
     world: World, saga: str, entries: list[Entry]
 ) -> Iterator[tuple[tuple[str, str], tuple[float, str]]]:
     """When the answer to a turn was in the log, and by which worker; a fork may go back behind it."""
-    if any(isinstance(event, Forked) for entry in entries for event in entry.events):
+    if any(map(fork_in, entries)):
         return
     key = _key(world, saga)
     for entry in entries:
