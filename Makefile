@@ -118,7 +118,7 @@ fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz
 	@BATON_SOAK=all BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
 graphs: install-dev  ## random graphs against the interpreter, at length: make graphs EXAMPLES=100000 SEED=7
-	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py tests/core/graphs/test_counted_on.py
+	@BATON_GRAPHS=$(or $(EXAMPLES),20000) BATON_GRAPHS_SEED=$(or $(SEED),2) $(BIN)/pytest -q -n auto tests/core/graphs/test_random_graphs.py tests/core/graphs/test_counted_on.py tests/core/graphs/test_patched.py
 
 failures: install-dev  ## steps that fail at random in the simulation, at length: make failures EXAMPLES=1000
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py

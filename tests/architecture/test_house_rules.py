@@ -31,7 +31,6 @@ SHORT = {
     "core/read/day_costs.py": "the command line loads it without a library",
     "core/on_demand.py": "all rooms load modules of capabilities with it",
     "core/version.py": "the release writes it",
-    "web/bodies/versions.py": "the bodies of other requests have a file that is full",
     "testing/operations.py": "the files of the room share these names, and none of them imports all others",
     "loading.py": "loaded before everything else",
     "local/account.py": "the only file that looks at a real account",

@@ -137,7 +137,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/deployment/sagas.py": {"workflow"},
     "cli/deployment/operations.py": {"tool"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
-    "cli/documents/workflows.py": {"workflow"},
+    "cli/documents/workflows.py": {"workflow", "graph"},
     "cli/documents/against.py": {"function", "graph", "tool", "workflow"},
     "client/calls.py": {"workflow", "value", "tool"},
     "client/connection.py": {"workflow"},

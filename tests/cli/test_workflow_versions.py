@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from baton.ports.records import Tag, TagMove
 from baton.runtime.requests.versions import tag_view
@@ -77,6 +78,49 @@ def test_a_file_that_is_no_patch_is_not_sent(api: FakeApi, baton: Baton, says: S
         file.write_text(text)
         says(baton("patch-workflow", "pay", str(file)).stderr.replace(str(tmp_path), "TMP"))
     assert api.asked == []
+
+
+PATCHED: dict[str, Any] = {
+    "id": "s1",
+    "status": "paused",
+    "version": 9,
+    "changed": True,
+    "graph": "3f7a90c1d2e4" + "0" * 52,
+    "changes": ["changes `with` of `b`"],
+    "notes": ["the saga is paused: `baton resume s1` lets it go on"],
+    "problems": [],
+}
+
+
+def test_a_saga_is_patched(api: FakeApi, baton: Baton, tmp_path: Path, says: Says) -> None:
+    operations = [{"op": "remove", "path": "/nodes/c"}]
+    (tmp_path / "fix.json").write_text(json.dumps(operations), "utf-8")
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "paused", "graph": "9" * 64}))
+    api.on("POST /sagas/s1/patches", (202, PATCHED))
+    says(baton("patch", "s1", str(tmp_path / "fix.json"), "--description", "so").stdout)
+    sent = {"for": "9" * 64, "description": "so", "dry_run": False, "patch": operations}
+    assert api.asked[-1].json == sent
+    says(baton("patch", "s1", "--undo", "--for", "7").stdout)
+    assert api.asked[-1].json == {"for": 7, "description": "", "dry_run": False, "undo": True}
+    assert json.loads(baton("patch", "s1", "--undo", "--json").stdout) == PATCHED
+    api.on("POST /sagas/s1/patches", (202, {**PATCHED, "changed": False, "changes": [], "notes": []}))
+    says(baton("patch", "s1", "--undo").stdout)
+
+
+def test_a_dry_run_of_a_patch_shows_what_stands_against_it(
+    api: FakeApi, baton: Baton, tmp_path: Path, says: Says
+) -> None:
+    file = str(tmp_path / "fix.yaml")
+    Path(file).write_text("- {op: remove, path: /nodes/b}", "utf-8")
+    problem = {"path": "/nodes/b", "message": "the saga has come to `b`", "suggestion": "leave it in"}
+    other = {**problem, "suggestion": ""}
+    api.on("POST /sagas/s1/patches", (200, {**PATCHED, "problems": [problem, other]}))
+    refused = baton("patch", "s1", file, "--for", "7", "--dry-run")
+    assert refused.exit_code == 1
+    says(refused.stdout)
+    api.on("POST /sagas/s1/patches", (200, PATCHED))
+    says(baton("patch", "s1", file, "--for", "7", "--dry-run").stdout)
+    says([baton("patch", "s1").stderr, baton("patch", "s1", file, "--undo").stderr])
 
 
 def test_a_document_is_compared_with_a_registered_version(

@@ -18,8 +18,10 @@ from baton.core.graph.graph import Cap, Join, Loop, Undo
 from baton.core.log import events as ev
 from baton.core.log.state import EarlierGraph, Used
 from baton.core.nodes.registry import KINDS
+from tests.core import compiling
 from tests.core.asked import steps_of
 from tests.core.build import PROPERTY, T0, Saga, done, program, ready, task, wait
+from tests.core.compiling import document
 from tests.core.nodes.thinking import answered, call, thinking
 from tests.core.reference import Shape, Spot, shapes
 from tests.core.test_random_graphs import TOOLS, Run
@@ -220,6 +222,59 @@ def test_it_stays_in_its_loops(says: Says) -> None:
     says(told(at_b(), new))
 
 
+LOOP = "{while: 'loop.iteration < 1', max_iterations: 3, back_to: %s}"
+
+
+def compiled(nodes: str) -> Program:
+    return Program(compile_document(document(nodes), compiling.TOOLS), KINDS)
+
+
+ROUND = f"o: {{}}, h: {{after: o}}, b: {{after: h}}, t: {{after: b, loop: {LOOP % 'h'}}}"
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        f"o: {{}}, h: {{after: o}}, b: {{after: h}}, t: {{after: b, loop: {LOOP % 'b'}}}",
+        f"o: {{}}, h: {{after: o}}, b: {{after: h}}, t: {{after: b, loop: {LOOP % 'o'}}}",
+        "o: {}, h: {after: o}, b: {after: h}, t: {after: b}",
+        f"o: {{}}, h: {{after: o}}, x: {{after: h}}, b: {{after: x}}, t: {{after: b, loop: {LOOP % 'h'}}}",
+    ],
+)
+def test_a_loop_under_way_gets_and_loses_no_node_of_the_graph(nodes: str, says: Says) -> None:
+    """Its end speaks for the edges out of it: for those of a node that has spoken it would do so twice."""
+    saga = Saga(compiled(ROUND))
+    saga.go(done("o"))
+    saga.go(done("h@0"))
+    says(told(saga, compiled(nodes)))
+
+
+def test_what_a_loop_under_way_leads_to_is_to_come() -> None:
+    """Also from its nodes that have ended in this round: that edge speaks with the end of the loop."""
+    branch = "branch: {rules: [{if: output.score > 1, then: z}], default: t}"
+    nodes = "o: {}, y: {}, h: {after: o, %s}, t: {loop: %s}, z: {%s}"
+    saga = Saga(compiled(nodes % (branch, LOOP % "h", "")), dead=())
+    saga.go(done("o"), done("y"))
+    saga.go(done("h@0", {"score": 0}))
+    assert [path for path, *_ in told(saga, compiled(nodes % (branch, LOOP % "h", "after: y")))] == [
+        "/nodes/z"
+    ]
+
+
+def test_a_later_round_reads_what_is_there() -> None:
+    saga = Saga(compiled(ROUND))
+    saga.go(done("o"))
+    saga.go(done("h@0"))
+    read = "h: {after: x, with: {x: '${ctx.x.output}'}}"
+    new = compiled(ROUND.replace("h: {after: o}", f"x: {{after: o}}, {read}"))
+    assert [path for path, *_ in told(saga, new)] == ["/nodes/h"]
+    assert dropped_outputs(
+        saga.state,
+        saga.program,
+        compiled(ROUND.replace("h: {after: o}", "h: {after: o, with: {x: '${ctx.o.output}'}}")),
+    ) == {"o": "o"}
+
+
 def test_what_may_run_keeps_its_work_until_the_saga_is_held_back(says: Says) -> None:
     new = chain_of(
         "a", "b", "c", b={"arguments": {"x": 1}, "tool": "u", "output_schema": {}, "timeout_ms": 5}
@@ -405,6 +460,35 @@ def test_a_later_round_gets_no_edge_from_outside(says: Says) -> None:
     nodes["v"] = replace(nodes["v"], after=("h",))
     order = tuple(nodes[name] for name in ("a", "v", "h", "t", "z"))
     says(told(saga, Program(replace(saga.program.graph, nodes=order), KINDS)))
+
+
+LEAVES = """
+name: w
+nodes:
+  l: {tool: t}
+  t: {tool: t, branch: {choose: output, among: [g, b]}}
+  g: {tool: t, after: t, loop: {while: output.again, back_to: t, max_iterations: 3}}
+  b: {tool: t, after: [%s]}
+"""
+
+
+def test_an_edge_out_of_a_loop_speaks_at_its_end(says: Says) -> None:
+    """Of a node behind the token, which has not left the loop in this round."""
+    saga = Saga(Program(compile_document(LEAVES % "t", TOOLS), KINDS))
+    saga.go(done("l"), running=["t@0"])
+    saga.go(done("t@0", "g"))
+    assert told(saga, saga.program) == []
+    says(told(saga, Program(compile_document(LEAVES % "t, l", TOOLS), KINDS)))
+
+
+def test_a_loop_under_way_has_the_same_old_nodes_in_it(says: Says) -> None:
+    def around(header: str) -> Program:
+        text = "name: w\nnodes:\n  u: {tool: t}\n  v: {tool: t, after: u}\n  t: {tool: t, after: v, loop: {while: output.again, back_to: %s, max_iterations: 3}}"
+        return Program(compile_document(text % header, TOOLS), KINDS)
+
+    saga = Saga(around("v"))
+    saga.go(done("u"))
+    says(told(saga, around("u")))
 
 
 # ---- the fold ----------------------------------------------------------------------------------------------

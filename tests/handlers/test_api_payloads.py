@@ -75,6 +75,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "find-claims": (200, ""),
     "decide-alias": (202, ""),
     "fork": (202, ""),
+    "patch": (200, ""),
     "free-claim": (202, ""),
     "health": (200, ""),
     "warm": (404, "not-found"),  # this deployment has no tool with a cache

@@ -24,6 +24,7 @@ def first(name: str, runs: Sequence[T], shows: Callable[[T], bool]) -> int:
 
 def main() -> None:
     """Search for every bug from the beginning."""
+    from tests.core.graphs import test_patched
     from tests.kit.breaker_bugs import BREAKER_BUGS
     from tests.kit.event_bugs import EVENT_BUGS
     from tests.kit.failure_bugs import FAILURE_BUGS
@@ -43,6 +44,7 @@ def main() -> None:
     places |= {bug.__name__: test_events.found_by(bug) for bug in EVENT_BUGS}
     places |= {bug.__name__: found_by(bug) for bug in RECOVERY_BUGS}
     places |= {bug.__name__: found_in_memory(bug) for bug in MEMORY_BUGS}
+    places |= {f"carried although: {rule}": test_patched.found_without(rule) for rule in test_patched.RULES}
     PLACES.write_text(json.dumps(places, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

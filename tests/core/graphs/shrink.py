@@ -63,7 +63,7 @@ def difference(document: dict[str, Any]) -> tuple[str, Pair | None, str]:
 def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Documents with one thing less."""
     for gone in document["nodes"]:
-        yield _without(document, gone)
+        yield without(document, gone)
     for name, node in document["nodes"].items():
         for key in (
             *("map", "poll", "catch", "retry", "on_failure", "branch", "loop", "join", "when", "with"),
@@ -114,7 +114,7 @@ def _less_of_many(document: dict[str, Any], name: str) -> Iterator[dict[str, Any
         yield less
 
 
-def _without(document: dict[str, Any], gone: str) -> dict[str, Any]:
+def without(document: dict[str, Any], gone: str) -> dict[str, Any]:
     """The document without one node, whose neighbours are joined where that is simple."""
     nodes = copy.deepcopy(document["nodes"])
     before = names(nodes.pop(gone).get("after"))

@@ -375,6 +375,10 @@ class SagaCalls(Calls):
         body = {**({"version": version} if version else {}), "reason": reason, **more}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
+    async def patch(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """Change the graph of a saga: `POST /sagas/{id}/patches`."""
+        return await self._send_to(saga, "patches", body=dict(body), key=key or new_key())
+
     async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """Undo effects of a saga: `POST /sagas/{id}/rollback`."""
         return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())

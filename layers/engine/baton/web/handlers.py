@@ -101,6 +101,22 @@ async def rollback(ask: Ask[bodies.RollbackBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key, body.step))
 
 
+async def patch(ask: Ask[of_versions.PatchSagaBody]) -> Reply:
+    """Handle `POST /sagas/{saga}/patches`."""
+    from baton.runtime.requests.patching import Patch  # few requests are patches
+
+    body, saga = ask.body, ask.path["saga"]
+    wanted = Patch(
+        operations=None if body.undo else body.patch,
+        made_for=body.made_for,
+        description=body.description,
+        dry_run=body.dry_run,
+    )
+    answer = await ask.service.patch(saga, wanted, ask.key)
+    status = HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED
+    return Reply(status, answer, {"Location": f"/sagas/{saga}"})
+
+
 async def signal(ask: Ask[bodies.SignalBody]) -> Reply:
     """Handle `POST /sagas/{saga}/signals/{name}`."""
     saga, name = ask.path["saga"], ask.path["name"]

@@ -23,6 +23,7 @@ from baton.settings import ROLES
 from baton.web import handlers
 from baton.web.bodies import requests as bodies
 from baton.web.bodies.forks import ForkBody
+from baton.web.bodies.versions import PatchSagaBody
 from baton.web.parameters import (
     CALLBACKS,
     CONFIRMATIONS,
@@ -495,6 +496,13 @@ ROUTES: tuple[Route[Any], ...] = (
             "A repeated request with the same idempotency key has no effect.",
         parameters=(_SAGA,), body=ForkBody, has_key=True,
         answers={200: "ForkPreview", 202: "ForkAccepted"}, refusals=(409, 413),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/patches", id="patchSaga", handler=handlers.patch, roles=("operate",),
+        summary="Change the graph of a running saga, or go back to the graph before the last change. A repeated request with "
+            "the same idempotency key has no effect.",
+        parameters=(_SAGA,), body=PatchSagaBody, has_key=True, answers={200: "PatchedSaga", 202: "PatchedSaga"},
+        refusals=(409, 422),
     ),
     Route(
         method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=handlers.rollback, roles=("operate",),

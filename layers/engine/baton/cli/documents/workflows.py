@@ -11,11 +11,12 @@ import click
 
 from baton.cli.documents.app import Source, app_option, load_app, sources_at, workflow_name
 from baton.cli.documents.check import Report, children_first, compile_locally, drawing, off_note, tools_off
-from baton.cli.terminal.completion import complete_workflows, documents_argument
+from baton.cli.terminal.completion import complete_workflows, documents_argument, saga_argument
 from baton.cli.terminal.shared import (
     Shared,
     gather_pages,
     json_option,
+    key_option,
     print_json,
     print_lines,
     print_more,
@@ -208,13 +209,80 @@ def patch_workflow(
         click.echo(plain(f"note: {note}"))
 
 
+@click.command(short_help="Change the graph of a saga that runs.")
+@saga_argument
+@click.argument("file", metavar="[FILE|-]", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--for",
+    "made_for",
+    metavar="GRAPH|VERSION",
+    help="Graph that the patch was made for. Default: the present one.",
+)
+@click.option("--description", default="", help="Reason, which is written into the log.")
+@click.option("--undo", is_flag=True, help="Go back to the graph before the last change.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@key_option
+@json_option
+@click.pass_obj
+def patch(
+    shared: Shared,
+    saga: str,
+    file: Path | None,
+    made_for: str | None,
+    description: str,
+    undo: bool,
+    dry_run: bool,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Change the document of a saga by a JSON Patch (RFC 6902), and have the saga go on with that.
+
+    FILE has the operations (JSON or YAML), a list; - is standard input.
+    """
+    if undo == (file is not None):
+        raise click.UsageError("give either a FILE with the operations of a JSON Patch, or --undo")
+    if made_for is None:
+        made_for = str(shared.call(lambda api: api.show(saga))["graph"])
+    to = int(made_for) if made_for.isdecimal() and len(made_for) < 8 else made_for
+    body: dict[str, Any] = {"for": to, "description": description, "dry_run": dry_run}
+    if file is None:
+        body["undo"] = True
+    else:
+        body["patch"] = read_patch(file)
+    answer = shared.call(lambda api: api.patch(saga, body, key))
+    if as_json:
+        print_json(answer)
+    else:
+        print_lines(_patched(answer, dry_run=dry_run))
+    if answer["problems"]:
+        raise click.exceptions.Exit(NO)
+
+
+def _patched(answer: Mapping[str, Any], *, dry_run: bool) -> list[str]:
+    """Return what a patch has changed, or would change."""
+    lines = [f"  {one}" for one in answer["changes"]]
+    lines += [
+        f"  at {one['path']}: {one['message']}" + (f"; {one['suggestion']}" if one["suggestion"] else "")
+        for one in answer["problems"]
+    ]
+    lines += [f"  note: {one}" for one in answer["notes"]]
+    if answer["problems"]:
+        said = "cannot take the patch"
+    elif dry_run:
+        said = f"would run graph {answer['graph'][:12]}"
+    else:
+        said = f"runs graph {answer['graph'][:12]}" if answer["changed"] else "nothing has changed"
+    return [f"{answer['id']}  {said}", *lines]
+
+
 def read_patch(file: Path) -> list[Any]:
     """Return the operations of a JSON Patch in a file. Raises `CommandFailed`."""
     from baton.core.documents.text import parse_document
     from baton.errors import MalformedDocument
 
     try:
-        found = parse_document(read_text(file)).value
+        text = click.get_text_stream("stdin").read() if str(file) == "-" else read_text(file)
+        found = parse_document(text).value
     except MalformedDocument as error:
         raise CommandFailed(USAGE, f"{file}: {error.detail}") from error
     if not isinstance(found, list):

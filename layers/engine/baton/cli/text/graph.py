@@ -378,6 +378,15 @@ def handler_words(workflow: Mapping[str, Any]) -> str:
     return what + (", also when it was cancelled" if handler["on_cancel"] else "")
 
 
+def version_text(saga: Mapping[str, Any]) -> str:
+    """Return the version of a saga's workflow, its tag, and when another graph came in its place."""
+    text = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
+    text += f", by the tag {saga['workflow_tag']}" if saga.get("workflow_tag") else ""
+    if former := saga.get("former_graphs"):
+        text += f", with another graph since version {former[-1]['last_version'] + 1} of its log"
+    return text
+
+
 def workflow_label(workflow: str) -> str:
     """Return the name of a workflow, or of a graph of one, with its kind."""
     from baton.core.graph.graph import graph_name, starter_of  # loads a library

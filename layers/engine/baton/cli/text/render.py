@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text.graph import workflow_label
+from baton.cli.text.graph import version_text, workflow_label
 from baton.client.connection import command_line
 from baton.core.conditions.document import example_of
 from baton.core.log.questions import INPUT
@@ -286,9 +286,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         repair = command_line(f"doctor {saga.get('id')} --repair")
         table.add_row("unreadable", Text(plain(f"{damage} Repair: {repair}"), style="red"))
     table.add_row("saga", plain(str(saga.get("id", ""))))
-    of = f", version {saga['workflow_version']}" if saga.get("workflow_version") else ""
-    of += f", by the tag {saga['workflow_tag']}" if saga.get("workflow_tag") else ""
-    table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + of))
+    table.add_row("workflow", plain(workflow_label(str(saga.get("workflow", ""))) + version_text(saga)))
     if saga.get("build"):
         table.add_row("code", plain(f"stays with build {saga['build']}"))
     for name, said in _related(saga):

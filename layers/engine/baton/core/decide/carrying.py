@@ -55,6 +55,11 @@ def dropped_outputs(
     return _Carrying(state, old, new, may_run=False, renamed=renamed).dropped()
 
 
+def still_to_run(state: State, old: Program, new: Program) -> frozenset[str]:
+    """Return the nodes of the new graph that the saga has come to, or comes to from where it is."""
+    return _Carrying(state, old, new, may_run=False, renamed=_SAME).ahead
+
+
 class _Carrying:
     """A saga on its way from one graph to another. Names of nodes are new ones where none says otherwise."""
 
@@ -78,7 +83,12 @@ class _Carrying:
         }
         late = {self._name(slot) for slot in state.late}
         self._before = {self._names[name] for name in self._ahead(old, self._back(late), self._back(None))}
-        self._after = self._ahead(new, late, self._arrived.keys() & new.nodes.keys())
+        begin = self._arrived.keys() & new.nodes.keys()
+        self._after = self._ahead(new, late, begin)
+        self._again = self._after.union(
+            *(_body(new, tail) for tail in {tail for name in begin for tail in new.nodes[name].loops})
+        )
+        """Nodes that run in this round, or may do so in a later one."""
 
     def _name(self, slot: str) -> str:
         """Return the name of the node of a slot."""
@@ -90,17 +100,28 @@ class _Carrying:
         return {old for old, name in self._names.items() if name in wanted}
 
     def _ahead(self, program: Program, late: Collection[str], begin: Collection[str]) -> set[str]:
-        """Return the nodes from `begin` on, in this round. Nothing follows from those that are late."""
+        """Return the nodes from `begin` on, in this round, and those to which the loops under way lead.
+        Nothing follows from those that are late.
+        """
         fired = self._fired if program is self._new else self._back(self._fired)
-        found = set(begin)
+        found, nodes = set(begin), program.nodes
+        for tail in sorted({tail for name in found - set(late) for tail in nodes[name].loops}):
+            outside = (name for one in _body(program, tail) for name in nodes[one].after)
+            found.update(name for name in outside if tail not in nodes[name].loops and name not in fired)
         for node in program.graph.nodes:  # in a topological order
             if node.name in found and node.name not in late:
                 found.update(name for name in node.after if name not in fired)
         return found
 
+    @property
+    def ahead(self) -> frozenset[str]:
+        """The nodes that run or are still to run."""
+        return frozenset(self._after)
+
     def problems(self) -> Iterator[Problem]:
         for slot in self._here:
             yield from self._at(slot)
+        yield from self._in_loops()
         for slot in self._state.closed:
             yield from self._after_join(slot)
         for node in self._new.graph.nodes:
@@ -148,6 +169,21 @@ class _Carrying:
                 f"`{node.name}` has begun, and by its new `join` it would wait or fail",
                 "leave `join` as it is",
             )
+
+    def _in_loops(self) -> Iterator[Problem]:
+        """Yield the nodes that come into a loop under way, or leave it: its end speaks for them."""
+        for tail in sorted(
+            {tail for slot in self._here for tail in self._old.nodes[Slot.parse(slot).node].loops}
+        ):
+            before = {self._names[name] for name in _body(self._old, tail)}
+            after = _body(self._new, self._names[tail])
+            for name in sorted((before ^ after) & self._known & self._new.nodes.keys() if after else ()):
+                what = "leaves it" if name in before else "comes into it"
+                yield _problem(
+                    name,
+                    f"the saga is in the loop that ends at `{self._names[tail]}`, and `{name}` {what}",
+                    f"leave `{name}` where it is, or add another node",
+                )
 
     def _work(self, slot: str, old: Node, node: Node) -> Iterator[Problem]:
         """Yield the changes of work that has begun, or may run."""
@@ -234,7 +270,7 @@ class _Carrying:
         """Return what `dropped_outputs` does."""
         read = set[str]()
         for reader, path in self._new.paths():
-            if reader and reader not in self._after:
+            if reader and reader not in self._again:
                 continue
             read.add(path.node)
             if path.root == "join" and path.steps[0] in ("outputs", "batch"):
@@ -246,13 +282,18 @@ class _Carrying:
 
     def _unread(self) -> Iterator[Problem]:
         """Yield what nodes that are still to run read of new ones that never do."""
-        known = self._known | self._after
+        known = self._known | self._again
         for reader, path in self._new.paths():
-            is_ahead = not reader or reader in self._after
+            is_ahead = not reader or reader in self._again
             if is_ahead and path.node in self._new.nodes and path.node not in known and not path.may_be_null:
                 where = f"`{reader}`" if reader else "the saga's output"
                 text = f"{where} reads the output of `{path.node}`, whose place the saga has passed: it never runs"
                 yield (_problem(reader, text) if reader else Problem("/output", text))
+
+
+def _body(program: Program, tail: str) -> set[str]:
+    """Return the nodes of the loop that ends at `tail`; none where there is no such loop."""
+    return {node.name for node in program.graph.nodes if tail in node.loops}
 
 
 def _problem(name: str, message: str, suggestion: str = "") -> Problem:

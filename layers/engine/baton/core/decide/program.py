@@ -367,8 +367,10 @@ class Program:
         Nodes of these have no edges any more; the saga may still undo their effects.
         """
         program = copy(self)
+        program.index = copy(self.index)
         program.earlier = tuple(earlier)
-        program.nodes = dict(ChainMap(dict(self.nodes), *(dict(one.nodes) for _, one in reversed(earlier))))
+        known = (dict(one.nodes) for _, one in reversed(earlier))
+        program.nodes = program.index.nodes = dict(ChainMap(dict(self.nodes), *known))
         return program
 
     def at(self, version: int) -> Program:

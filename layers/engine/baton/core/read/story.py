@@ -84,7 +84,7 @@ class Story:
     """History of a saga, gathered while the entries of its lineage are folded in their order."""
 
     def __init__(self, program: Program, wants: Callable[[str, int], bool] = wants_nothing) -> None:
-        self.program = program
+        self.program = self._newest = program
         self.runs: list[AttemptEnd] = []
         """Ends of the attempts that are wanted, by node and version."""
         self._wants = wants
@@ -134,7 +134,7 @@ class Story:
         """
         if state.lineage.branch != self._branch:
             self._come_to(state.lineage.branch)
-        self.state = state
+        self.state, self.program = state, self._newest
         for slot, place in self.places.items():
             if place.opened is None or place.end is not None or slot in state.open:
                 continue
@@ -159,7 +159,7 @@ class Story:
         if entry.branch != self._branch:
             self._come_to(entry.branch)
         when = Moment(entry.version, entry.at)
-        self.version = entry.version
+        self.version, self.program = entry.version, self._newest.at(entry.version)
         for event in entry.events:
             if isinstance(event, ev.SagaEnded):
                 self.end = (event, when)

@@ -298,6 +298,14 @@ class ActiveNode(View):
     waits_for: Annotated[list[str] | UnsetType, "Nodes whose edges into this node are not decided."] = UNSET
 
 
+class FormerGraph(View):
+    """A graph that a saga ran before its graph was changed."""
+
+    graph: str
+    workflow: str
+    last_version: Annotated[Version, "Last version of the log at which the saga ran it."]
+
+
 class Saga(View):
     """The state of a saga, computed from its log."""
 
@@ -306,6 +314,9 @@ class Saga(View):
     graph: str
     workflow_version: Annotated[
         int | None, "Version of the workflow whose graph the saga runs, if it is among the newest 100."
+    ]
+    former_graphs: Annotated[
+        list[FormerGraph], "Graphs that the saga ran before its graph was changed, oldest first."
     ]
     workflow_tag: Annotated[
         str | None, "Tag that named the version at the start. Null if the start named none."
@@ -381,6 +392,9 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         workflow=state.origin.workflow,
         graph=state.origin.graph,
         workflow_version=None,
+        former_graphs=[
+            FormerGraph(graph=one.graph, workflow=one.workflow, last_version=one.last) for one in state.graphs
+        ],
         workflow_tag=state.origin.tag or None,
         build=state.pinned or None,
         status=_status(state, program),

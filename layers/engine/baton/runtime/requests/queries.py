@@ -274,8 +274,15 @@ class Queries:
     async def open(self, saga: str, at: int = 0) -> Opened:
         """Load a saga as it is, or as it was at version `at`. Raises `NotFound`."""
         opened = await self._request.open(saga)
-        await go_to(opened.history, at)
+        await self.go_to(opened, at)
         return opened
+
+    async def go_to(self, opened: Opened, at: int) -> None:
+        """Go back to version `at` of a saga, and to the graph that it ran then. Raises `NotFound`."""
+        newest = opened.history.state.origin.graph
+        await go_to(opened.history, at)
+        if opened.history.state.origin.graph != newest:
+            opened.program = await self._request.program_of(opened.history)
 
     async def show(self, saga: str, at: int = 0) -> Saga:
         """Return the saga's view, folded from its log up to version `at`, or whole. Raises `NotFound`."""
@@ -427,7 +434,7 @@ class Queries:
             if isinstance(run, str):
                 slot, make = run, partial(open_run, story.program, story.state, run)
             else:
-                slot, make = run.event.slot, partial(run_view, story.program, run)
+                slot, make = run.event.slot, partial(run_view, story.program.at(run.when.version), run)
             views.append(await fetching.of(make))
             views[-1].child = child_of(story.places[slot])
         return views

@@ -69,23 +69,16 @@ MOST_BREAKING = 20
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
-async def register_workflow(
-    scope: InvocationScope,
-    engine: Engine,
-    caller: Caller,
-    text: str,
-    *,
-    json_only: bool,
-    change: Change | None = None,
-) -> Registered:
-    """Register a document.
+async def compile_for(
+    scope: InvocationScope, engine: Engine, caller: Caller, text: str, *, json_only: bool = True
+) -> tuple[Graph, list[str]]:
+    """Return the graph of a document for a tenant, and notes about it.
     Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
 
     A child that is named without a version, or by a tag, may be another one tomorrow, and may be registered
-    after its parent: its present problems are notes. Raises `Outdated` for a `change` of another version.
+    after its parent: its present problems are notes.
     """
-
-    catalog, call = scope.catalog, scope.call
+    catalog = scope.catalog
     tools = tools_for(caller.tenant, engine.tools)
     # A store that is slow, or other processes that are busy, say nothing of the document.
     worked = engine.meter.worked if engine.meter else engine.clock.now
@@ -107,11 +100,25 @@ async def register_workflow(
         return replace(graph, limits={**graph.limits, "wall_time": Cap(most=most)})
 
     graph = compiled()
-    if change is not None:
-        change.check_name(graph)
     unknown, notes = await _notes_of_children(catalog, caller.tenant, graph, compiled)
     invocation = engine.limits.worker_timeout_s * 1_000
-    notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown), *notes]
+    return graph, [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown), *notes]
+
+
+async def register_workflow(
+    scope: InvocationScope,
+    engine: Engine,
+    caller: Caller,
+    text: str,
+    *,
+    json_only: bool,
+    change: Change | None = None,
+) -> Registered:
+    """Register a document. Raises as `compile_for`, and `Outdated` for a `change` of another version."""
+    catalog, call = scope.catalog, scope.call
+    graph, notes = await compile_for(scope, engine, caller, text, json_only=json_only)
+    if change is not None:
+        change.check_name(graph)
     if change is not None and change.dry_run:
         notes += await _breaking(catalog, change.of, graph)
         return Registered(change.planned(graph), is_new=True, notes=tuple(notes))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         forking,
         lists,
         messages,
+        patching,
         registering,
         schedules,
         steering,
@@ -72,6 +73,7 @@ else:
     fork_changes = OnDemand("baton.runtime.requests.fork_changes")
     forking = OnDemand("baton.runtime.requests.forking")
     messages = OnDemand("baton.runtime.requests.messages")
+    patching = OnDemand("baton.runtime.requests.patching")
     registering = OnDemand("baton.runtime.requests.registering")
     schedules = OnDemand("baton.runtime.requests.schedules")
     steering = OnDemand("baton.runtime.requests.steering")
@@ -424,6 +426,10 @@ class Service:
         if forked["changed"]:
             await self.incidents.resolve_all(saga)
         return forked
+
+    async def patch(self, saga: str, wanted: patching.Patch, key: str = "") -> patching.PatchedSaga:
+        """Change the graph of a saga that runs. A repeated key changes nothing."""
+        return await patching.patch_saga(self._request, saga, wanted, key)
 
     async def rollback(
         self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""

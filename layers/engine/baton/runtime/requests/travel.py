@@ -15,7 +15,7 @@ from baton.core.log.state import State
 from baton.core.read.answers import ITEM, AttemptFailure, Count, LargeValue, Status, Time, Version, View
 from baton.core.read.story import AttemptEnd, Story
 from baton.core.read.views import Saga, of_failure
-from baton.runtime.engine.request import Opened, go_to
+from baton.runtime.engine.request import Opened
 from baton.runtime.requests.queries import MAX_SHOWN, Queries
 
 MOST_DIFFERENCES = 100
@@ -94,7 +94,7 @@ async def state_at(queries: Queries, saga: str, at: int, after: int, limit: int)
     """
     opened = await queries.open(saga)
     newest = opened.history.state.version
-    await go_to(opened.history, at)
+    await queries.go_to(opened, at)
     story = await queries.story(opened, wants=_all)
     view = await queries.view(opened.head, opened.history)
     room = max(MAX_SHOWN - len(msgspec.json.encode(view)), _LEAST_ROOM)

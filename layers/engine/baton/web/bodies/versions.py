@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from baton.web.bodies.requests import Body, Plainly
+from baton.web.bodies.requests import Body, Plainly, whole_number
 
 
 class TagBody(Body):
@@ -42,3 +43,36 @@ class PatchWorkflowBody(Body):
         "", max_length=500, description="Description of the change, which the new version keeps."
     )
     dry_run: bool = Field(False, description="True to compile the patched document without registering it.")
+
+
+_MADE_FOR: Any = {"type": ["string", "integer"], "pattern": "^[0-9a-f]{8,64}$", "minimum": 1}
+
+
+def _graph_or_version(value: Any) -> Any:
+    value = whole_number(value)
+    is_graph = isinstance(value, str) and re.fullmatch(_MADE_FOR["pattern"], value)
+    if not is_graph and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError("give the `graph` that `GET /sagas/{saga}` shows, or a version of the log")
+    return value
+
+
+class PatchSagaBody(Body):
+    """Change of the graph of a saga: `patch`, or `undo`."""
+
+    patch: list[dict[str, JsonValue]] = Field(
+        [], max_length=1_000, description="Operations of a JSON Patch (RFC 6902) of the saga's own document."
+    )
+    made_for: Annotated[str | int, BeforeValidator(_graph_or_version), WithJsonSchema(_MADE_FOR)] = Field(
+        alias="for",
+        description="Graph, or version of the saga's log, that the patch was made for. If the saga runs another "
+        "graph, the request is refused. Of a hash, the first 8 digits suffice.",
+    )
+    description: Annotated[str, Plainly] = Field("", max_length=500, description="Reason, for the log.")
+    dry_run: bool = Field(False, description="True to return what would change, without changing it.")
+    undo: bool = Field(False, description="True to go back to the graph before the last change.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> PatchSagaBody:
+        if self.undo == bool(self.patch):
+            raise ValueError("give either `patch` with at least one operation, or `undo`")
+        return self

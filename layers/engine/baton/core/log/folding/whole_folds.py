@@ -182,7 +182,9 @@ def graph_changed(state: State, e: ev.GraphChanged) -> State:
         graphs=(*state.graphs, earlier),
         outputs={**state.outputs, **e.outputs},
         used={**dict.fromkeys(e.counts, Used()), **state.used},
-        keys=received.remember(state, {CHANGE_KEY + e.key: e.graph}) if e.key else state.keys,
+        keys=received.remember(state, {CHANGE_KEY + e.key: received.fingerprint(e.patch or ev.Value())})
+        if e.key
+        else state.keys,
     )
 
 
