@@ -184,9 +184,10 @@ async def cancel_many(ask: Ask[bodies.CancelManyBody]) -> object:
     return await ask.service.many.cancel(_wanted(body), body.reason, grace_ms, _part(body))
 
 
-async def retry_many(ask: Ask[bodies.MatchManyBody]) -> object:
+async def retry_many(ask: Ask[bodies.RetryManyBody]) -> object:
     """Handle `POST /sagas/retry`."""
-    return await ask.service.many.retry(_wanted(ask.body), ask.key, _part(ask.body))
+    body = ask.body
+    return await ask.service.many.retry(_wanted(body), ask.key, _part(body), body.workflow_version)
 
 
 async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:

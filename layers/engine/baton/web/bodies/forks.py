@@ -51,6 +51,12 @@ class ForkBody(Body):
         description="By step that is over at that version: the output with which the saga goes on.",
         examples=[{"quote": {"price": 80}}],
     )
+    workflow: str = Field(
+        "",
+        max_length=128,
+        description="Version of the workflow with which the saga goes on: NAME, NAME@VERSION or NAME@TAG.",
+        examples=["pay@3"],
+    )
     repeat: list[_Step] = Field(
         default_factory=list,
         max_length=_MOST_STEPS,
@@ -74,13 +80,6 @@ class ForkBody(Body):
     @property
     def wanted(self) -> dict[str, Any]:
         """The fields of a `ForkRequest`."""
-        said: dict[str, Any] = {
-            "version": self.version,
-            "before": self.before,
-            "stable": bool(self.at),
-            "reason": self.reason,
-            "outputs": self.outputs,
-            "repeat": tuple(self.repeat),
-            "leave": self.leave,
-        }
+        said = self.model_dump(exclude={"at", "dry_run", "input"})
+        said |= {"stable": bool(self.at), "repeat": tuple(self.repeat)}
         return said | ({"input": self.input} if "input" in self.model_fields_set else {})
