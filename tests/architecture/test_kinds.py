@@ -105,6 +105,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # An argument of the step, a field of the graph.
     "core/documents/parts/node.py": {"model", "tool", "value"},
     "core/documents/familiar.py": {"model"},
+    "core/documents/changes.py": {"tool", "workflow", "graph", "function"},
     "cli/text/graph.py": {"model", "tool", "graph", "workflow"},
     # Who speaks in a message to a model.
     "testing/models.py": {"tool", "function"},

@@ -133,6 +133,7 @@ def forked(plan: Any, *, changed: bool = True) -> tuple[int, Any]:
         (["--before", "pay"], {"before": "pay"}),
         (["--stable", "--leave"], {"at": "stable", "leave": True}),
         (["4", "--input", "null", "--repeat", "pay"], {"version": 4, "input": None, "repeat": ["pay"]}),
+        (["4", "--new"], {"version": 4, "as": "saga"}),
         (["4", "--workflow", "pay@3"], {"version": 4, "workflow": "pay@3"}),
         (
             ["4", "--output", 'quote={"price": 80}', "--output", "a=x"],

@@ -77,3 +77,29 @@ def test_a_file_that_is_no_patch_is_not_sent(api: FakeApi, baton: Baton, says: S
         file.write_text(text)
         says(baton("patch-workflow", "pay", str(file)).stderr.replace(str(tmp_path), "TMP"))
     assert api.asked == []
+
+
+def test_a_document_is_compared_with_a_registered_version(
+    api: FakeApi, baton: Baton, says: Says, tmp_path: Path
+) -> None:
+    file = tmp_path / "pay.yaml"
+    document = "name: pay\ninput: {type: object}\nnodes: {a: {value: 1}}\noutput: {n: 1}\n"
+    known = {**PAY, "input": None, "graphs": [], "document": document}
+    known["nodes"] = [{"name": "a", "kind": "pass", "value": 1}]
+    api.on("GET /workflows/pay", (200, known | {"input": {"type": "object"}}), (200, known), (200, known))
+    file.write_text(document.replace("{n: 1}", "{n: 1, m: 2}"))
+    same = baton("check", str(file), "--against", "pay")
+    assert same.exit_code == 0
+    says([same.stdout.replace(str(tmp_path), "TMP"), same.stderr])
+    file.write_text(document.replace("{a: ", "{b: "))
+    broken = baton("check", str(file), "--against", "pay")
+    assert broken.exit_code == 1
+    says([broken.stdout.replace(str(tmp_path), "TMP"), broken.stderr])
+    rows = json.loads(baton("check", str(file), "--against", "pay", "--json").stdout)
+    assert [(one["path"], one["is_breaking"]) for one in rows][:1] == [("/input", True)]
+    api.on("GET /workflows/pay/tags/main", (200, MAIN))
+    api.on("GET /workflows/pay/3", (200, known))
+    assert baton("check", str(file), "--against", "pay@main").exit_code == 1
+    says(baton("check", str(file), "--against", "other").stderr)
+    file.write_text("name: pay\nnodes: {}")
+    says(baton("check", str(file), "--against", "pay").stderr.replace(str(tmp_path), "TMP"))

@@ -142,7 +142,7 @@ async def test_so_many_rules_of_earlier_versions_and_no_more_are_known_and_the_a
     monkeypatch.setattr(start, "MOST_HEARD", 1)
     world = World.start()
     assert await notes(world, ONE) == await notes(world, OTHER_TYPE) == ()
-    (said,) = await notes(world, WITHOUT)
+    (said, *_) = await notes(world, WITHOUT)
     assert "`payment.settled`" in said
     assert "${event.data.order}" in said
     assert await take(world, settled()) == []

@@ -319,9 +319,10 @@ async def discard_all(ask: Ask[bodies.DiscardAllBody]) -> object:
 async def fork(ask: Ask[ForkBody]) -> Reply:
     """Handle `POST /sagas/{saga}/forks`."""
     body, saga = ask.body, ask.path["saga"]
-    answer = await ask.service.fork_with(saga, ask.key, dry_run=body.dry_run, **body.wanted)
+    how = {"dry_run": body.dry_run, "new": bool(body.as_)}
+    answer = await ask.service.fork_with(saga, ask.key, **how, **body.wanted)
     status = HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED
-    return Reply(status, answer, {"Location": f"/sagas/{saga}"})
+    return Reply(status, answer, {"Location": f"/sagas/{answer['id']}"})
 
 
 async def openapi(ask: Ask[None]) -> object:

@@ -485,6 +485,7 @@ def replay(shared: Shared, saga: str, as_json: bool) -> None:
 @click.option(
     "--repeat", metavar="STEP", multiple=True, help="Step that acts again, with a new idempotency key."
 )
+@click.option("--new", is_flag=True, help="Go on as a new saga, and leave SAGA as it is.")
 @click.option("--leave", is_flag=True, help="Leave effects as they are that the new branch may repeat.")
 @click.option("--undo", is_flag=True, help="Roll back to that version first, and fork once that is over.")
 @click.option("--reason", default="", help="Reason, which is written into the log.")
@@ -502,6 +503,7 @@ def fork(
     outputs: tuple[str, ...],
     workflow: str,
     repeat: tuple[str, ...],
+    new: bool,
     leave: bool,
     undo: bool,
     reason: str,
@@ -519,7 +521,7 @@ def fork(
     )
     body |= {"reason": reason} | ({} if given is None else {"input": read_value(given, "--input")})
     body |= {"outputs": read_pairs(outputs, "--output")} if outputs else {}
-    body |= {"workflow": workflow} if workflow else {}
+    body |= ({"workflow": workflow} if workflow else {}) | ({"as": "saga"} if new else {})
     body |= ({"repeat": list(repeat)} if repeat else {}) | ({"leave": True} if leave else {})
     if dry_run:
         answer = shared.call(lambda api: api.fork(saga, dry_run=True, **body))

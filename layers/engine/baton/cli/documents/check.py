@@ -147,7 +147,7 @@ class Report:
     """The compiler's report about one file: its problems, or its graph as in `GET /workflows/{name}`.
 
     `notes` are warnings for the author. `on_failure`: action after a permanent failure of a step. `starts`:
-    names of its children. `models`: model, limits and costs of each node that asks one.
+    names of its children. `models`: model, limits and costs of each node that asks one. `text`: the document.
     """
 
     file: str
@@ -158,6 +158,7 @@ class Report:
     on_failure: Mapping[str, Any] = field(default_factory=dict)
     starts: tuple[str, ...] = ()
     models: tuple[Mapping[str, Any], ...] = ()
+    text: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the report for programs."""
@@ -184,8 +185,9 @@ class Report:
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
 @click.option(
     "--against",
-    metavar="URL|FILE",
-    help="Address of an API, or logs by `events --json`: which open sagas would stop with the code that is here?",
+    metavar="URL|FILE|WORKFLOW",
+    help="Address of an API, or logs by `events --json`: which open sagas would stop with the code that is here? Or a "
+    "registered workflow, NAME, NAME@VERSION or NAME@TAG: which changes are breaking?",
 )
 @click.option(
     "--sagas",
@@ -215,6 +217,9 @@ def check(
     of each.
     """
     reports = [_with_models(report) for report in compile_locally(sources_at(documents, app), app)]
+    if against is not None and _is_reference(against):
+        _check_version(shared, reports, against, as_json=as_json)
+        return
     if against is not None:
         api = replace(shared, url=against) if against.startswith(("http://", "https://")) else None
         _check_against(reports, api or Path(against), most, quiet=quiet, as_json=as_json)
@@ -228,6 +233,43 @@ def check(
     if found:
         if not as_json:
             click.echo(f"{counted(found, 'problem')} in {counted(len(reports), 'document')}", err=True)
+        raise click.exceptions.Exit(NO)
+
+
+def _is_reference(text: str) -> bool:
+    """Return true for a reference of a workflow that is no file."""
+    from baton.core.graph.graph import WORKFLOW_REFERENCE  # loads a library
+
+    return re.fullmatch(WORKFLOW_REFERENCE, text) is not None and not Path(text).exists()
+
+
+def _check_version(shared: Shared, reports: Sequence[Report], reference: str, *, as_json: bool) -> None:
+    """Say which changes of a document are breaking for a registered version of its workflow."""
+    from baton.core.documents.changes import VersionChange, version_changes
+    from baton.core.documents.text import parse_document
+
+    name, _, version = reference.partition("@")
+    mine = [one for one in reports if one.name in ("", name)]
+    if len(mine) != 1 or mine[0].problems:
+        for line in (line for one in mine for line in one.lines()):
+            click.echo(line, err=True)
+        why = f"none of the documents is the workflow `{name}`" if not mine else "it has problems"
+        raise CommandFailed(NO, f"nothing is compared with {reference}: {why}")
+    known = shared.call(lambda api: api.workflow(name, version or None))
+    outputs = [parse_document(text).value.get("output") for text in (known["document"], mine[0].text)]
+    found: list[VersionChange] = version_changes(known, mine[0].graph, (outputs[0], outputs[1]))
+    breaking = sum(one.is_breaking for one in found)
+    if as_json:
+        print_json([asdict(one) for one in found])
+    else:
+        for one in found:
+            word = "breaking" if one.is_breaking else "compatible"
+            click.echo(plain(f"{mine[0].file}: {word}: {one.message} (at {one.path})"))
+        at = f"{name}@{known['version']}"
+        click.echo(
+            f"{counted(breaking, 'breaking change')} since {at}, {len(found) - breaking} compatible", err=True
+        )
+    if breaking:
         raise click.exceptions.Exit(NO)
 
 
@@ -344,6 +386,7 @@ def _compiled(
         | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(model_nodes(graph)),
+        text=source.text,
     )
 
 

@@ -13,13 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
+from baton.core.effects.keys import WITHIN_SAGA
 from baton.core.effects.risk import ASKING, MOVES_MONEY
 from baton.core.effects.toolspec import ONCE, PURE, ToolSpec
 from baton.core.expressions import Path
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.slots import Slot
-from baton.core.log.state import Segment
+from baton.core.log.state import Segment, State
+from baton.core.log.work import child_in
 from baton.core.models.usage import MODEL
 from baton.core.read.answers import Count, Version, View
 
@@ -115,6 +117,26 @@ class LeftEffects:
             self._found[slot, tool] = Found(
                 slot=slot, version=version, tool=tool, child="", doubtful=True, number=number
             )
+
+    def restart(self, at_cut: State) -> None:
+        """Add what is under way elsewhere at the cut: a new saga begins it once more."""
+        for slot, work in at_cut.open.items():
+            child, tool = child_in(at_cut.open, slot), self._node(slot, at_cut.version).work.tool
+            if work.after_fork(None, is_ending=True) is not None:
+                continue
+            self._found[slot, "" if child else tool] = Found(
+                slot=slot,
+                version=at_cut.version,
+                tool="" if child else tool,
+                child=child.saga if child else "",
+                doubtful=child is None,
+                number=at_cut.undo.generation(slot),
+            )
+
+    def is_of_saga(self, one: Found) -> bool:
+        """Return true if the key of an effect belongs to its saga: no other saga meets it."""
+        spec, work = self._tools.get(one.tool), self._node(one.slot, one.version).work
+        return spec is None or not (work.key or spec.key.strategy not in WITHIN_SAGA)
 
     def _node(self, slot: str, version: int) -> Node:
         return self._program.at(version).nodes.get(Slot.parse(slot).node, _NO_NODE)

@@ -226,8 +226,11 @@ async def changes_of(
         events.append(ValueChanged(node=node, value=value))
         if blob:
             blobs.append((blob, value.ref))
+    is_new = forked.origin.source != at_cut.origin.source  # another saga goes on
     try:
         effects = await _effects(request, history, at_cut)
+        if is_new:
+            effects.restart(at_cut)
     except TooLarge:
         if wanted.has_changes or wanted.repeat or is_dry:
             raise
@@ -240,7 +243,7 @@ async def changes_of(
     if _given(wanted) or program is not old:
         differing = differing_nodes(old, program)
         unsure = unsure_nodes(program, _given(wanted), differing)
-    plan = _plan(effects, left, at_cut.version, repeated, unsure)
+    plan = _plan(effects, left, at_cut.version, repeated, unsure, is_new=is_new)
     if plan.unsure and not (wanted.leave or is_dry):
         raise NotAllowedNow(_refusal(history, plan))
     return Changes(events=tuple(events), blobs=tuple(blobs), plan=plan)
@@ -407,10 +410,14 @@ def _plan(
     cut: int,
     repeated: Mapping[str, str],
     unsure: Collection[str],
+    *,
+    is_new: bool,
 ) -> ForkPlan:
     def key(one: Found) -> Any:
         if one.slot in repeated:
             return NEW
+        if is_new and effects.is_of_saga(one):
+            return UNSURE
         return UNSURE if Slot.parse(one.slot).node in unsure else KEPT
 
     keys = [key(one) for one in left]

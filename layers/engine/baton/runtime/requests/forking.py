@@ -111,6 +111,7 @@ async def _check_cut(history: History, cut: int) -> State:
     last = history.state.version
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
+    _check_copied(history.state, cut)
     at_cut = await history.state_at(cut)
     undo = history.state.undo
     if undo.spans or undo.set_aside or undo.failed or undo.ways or at_cut.reverts_to is not None:
@@ -122,6 +123,15 @@ async def _check_cut(history: History, cut: int) -> State:
             "this saga was cancelled before it began and has nothing to go on from: fork its parent"
         )
     return at_cut
+
+
+def _check_copied(state: State, version: int) -> None:
+    """Raise `UserError` for a version that is of the saga from which this one was forked."""
+    if version <= state.origin.copied:
+        raise UserError(
+            f"version {version} is of saga {state.origin.source}, from which this one was forked; "
+            f"its own begin with {state.origin.copied + 1}"
+        )
 
 
 def _check_key(known: str, wanted: ForkRequest) -> None:
@@ -372,6 +382,8 @@ def _check_version(state: State, back_to: int) -> None:
         raise UserError(
             f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
         )
+    if back_to:
+        _check_copied(state, back_to)
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:

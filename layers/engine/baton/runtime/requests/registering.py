@@ -7,17 +7,19 @@ core/documents/compile. Only the API imports this: compiling takes libraries tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from baton.core.documents import changes
 from baton.core.documents.compile import children_of, compile_document, notes_of
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import Cap, Graph, encode_graph, hash_of
 from baton.core.on_demand import OnDemand
-from baton.errors import InvalidDefinition, InvalidInput, NotFound, Outdated
+from baton.core.read.definition_views import graph_view
+from baton.errors import InvalidDefinition, InvalidInput, MissingGraph, NotFound, Outdated
 from baton.ports import Definition
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
@@ -38,6 +40,13 @@ class Change:
     description: str
     dry_run: bool
 
+    def check_name(self, graph: Graph) -> None:
+        """Raise `InvalidInput` if the change renames the workflow."""
+        if graph.name != self.of.name:
+            raise InvalidInput(
+                f"a patch of `{self.of.name}` cannot rename it: register the document as `{graph.name}`"
+            )
+
     def check(self, version: int) -> None:
         """Raise `Outdated` if the change would become, or equal, another version than the next one."""
         if version not in (self.of.version, self.of.version + 1):
@@ -56,6 +65,7 @@ def outdated(name: str, newest: int, made_for: int) -> Outdated:
     )
 
 
+MOST_BREAKING = 20
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
@@ -97,25 +107,13 @@ async def register_workflow(
         return replace(graph, limits={**graph.limits, "wall_time": Cap(most=most)})
 
     graph = compiled()
-    if change is not None and graph.name != change.of.name:
-        raise InvalidInput(
-            f"a patch of `{change.of.name}` cannot rename it: register the document as `{graph.name}`"
-        )
-    taken, unknown = await _children(catalog, caller.tenant, graph)
-    if for_ever := {child: schema for child, schema in taken.items() if child.partition("@")[2].isdigit()}:
-        compiled(for_ever)
+    if change is not None:
+        change.check_name(graph)
+    unknown, notes = await _notes_of_children(catalog, caller.tenant, graph, compiled)
     invocation = engine.limits.worker_timeout_s * 1_000
-    notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown)]
-    if len(for_ever) < len(taken):
-        try:
-            compiled(taken)
-        except InvalidDefinition as error:
-            notes += (
-                f"with the child as it is registered now: {one.message} (at {one.path})"
-                for one in error.problems
-            )
-
+    notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown), *notes]
     if change is not None and change.dry_run:
+        notes += await _breaking(catalog, change.of, graph)
         return Registered(change.planned(graph), is_new=True, notes=tuple(notes))
 
     async def first(version: int) -> None:
@@ -131,8 +129,45 @@ async def register_workflow(
     if stored.definition.past:
         await events.unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
     notes += stored.notes
+    if (number := stored.definition.version) > 1:
+        before = await catalog.find(caller.tenant, f"{graph.name}@{number - 1}")
+        notes += await _breaking(catalog, before, graph)
     notes += await update_schedule(engine, call, stored.definition, caller.user, graph.schedule)
     return replace(stored, notes=tuple(notes))
+
+
+async def _breaking(catalog: Catalog, before: Definition, graph: Graph) -> list[str]:
+    """Return the breaking changes of a graph since the version before, as notes."""
+    try:
+        old = await catalog.graph(before.tenant, before.graph)
+    except MissingGraph:
+        return []  # no saga of it goes on
+    found = changes.version_changes(graph_view(old), graph_view(graph), (old.output, graph.output))
+    said = [
+        f"breaking, since version {before.version}: {one.message} (at {one.path})"
+        for one in found
+        if one.is_breaking
+    ]
+    return said[:MOST_BREAKING]
+
+
+async def _notes_of_children(
+    catalog: Catalog, tenant: str, graph: Graph, compiled: Callable[[Mapping[str, Any]], Graph]
+) -> tuple[dict[str, str], list[str]]:
+    """Return what is wrong with children that are not found, and notes about the inputs of others.
+    Raises `InvalidDefinition` for input that a version of a child refuses.
+    """
+    taken, unknown = await _children(catalog, tenant, graph)
+    for_ever = {child: schema for child, schema in taken.items() if child.partition("@")[2].isdigit()}
+    if for_ever:
+        compiled(for_ever)
+    if len(for_ever) < len(taken):
+        try:
+            compiled(taken)
+        except InvalidDefinition as error:
+            said = "with the child as it is registered now"
+            return unknown, [f"{said}: {one.message} (at {one.path})" for one in error.problems]
+    return unknown, []
 
 
 async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[str, Any], dict[str, str]]:

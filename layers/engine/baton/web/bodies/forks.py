@@ -62,6 +62,12 @@ class ForkBody(Body):
         max_length=_MOST_STEPS,
         description="Steps that act again: their effects get new idempotency keys.",
     )
+    as_: Literal["", "saga"] = Field(
+        "",
+        alias="as",
+        description="`saga`: go on as a new saga, with a log that begins with copies of the entries up to there. The other one stays "
+        "as it is. If omitted, the saga itself goes on.",
+    )
     leave: bool = Field(
         False,
         description="True to leave effects as they are that the new branch may repeat, because a change may give their steps other "
@@ -80,6 +86,6 @@ class ForkBody(Body):
     @property
     def wanted(self) -> dict[str, Any]:
         """The fields of a `ForkRequest`."""
-        said = self.model_dump(exclude={"at", "dry_run", "input"})
+        said = self.model_dump(exclude={"at", "as_", "dry_run", "input"})
         said |= {"stable": bool(self.at), "repeat": tuple(self.repeat)}
         return said | ({"input": self.input} if "input" in self.model_fields_set else {})
