@@ -133,6 +133,8 @@ def forked(plan: Any, *, changed: bool = True) -> tuple[int, Any]:
         (["--before", "pay"], {"before": "pay"}),
         (["--stable", "--leave"], {"at": "stable", "leave": True}),
         (["4", "--input", "null", "--repeat", "pay"], {"version": 4, "input": None, "repeat": ["pay"]}),
+        (["4", "--new"], {"version": 4, "as": "saga"}),
+        (["4", "--workflow", "pay@3"], {"version": 4, "workflow": "pay@3"}),
         (
             ["4", "--output", 'quote={"price": 80}', "--output", "a=x"],
             {"version": 4, "outputs": {"quote": {"price": 80}, "a": "x"}},
@@ -260,12 +262,16 @@ def test_retry_counts_first_and_asks(api: FakeApi, baton: Baton) -> None:
         "cursor": "",
     }
     assert api.asked[-1].headers["idempotency-key"] == "k"
+    api.on("POST /sagas/retry", (202, PAGE))
+    assert baton("retry", "--workflow", "dinner", "--workflow-version", "4", "--yes").exit_code == 0
+    assert api.asked[-1].json == {"workflow": "dinner", "workflow_version": "4", "cursor": ""}
 
 
 @pytest.mark.parametrize(
     "words",
     [
         ("pause",),
+        ("retry", "--tenant", "--workflow-version", "4"),
         ("pause", "s1", "--tenant"),
         ("retry", "s1", "--code", "x"),
         ("resume", "--tenant", "--budget", "2"),

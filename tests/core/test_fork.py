@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -14,7 +16,9 @@ from baton.core.log import events as ev
 from baton.core.log.folding.forks import fork_to, lineage_to
 from baton.core.log.state import FORK_KEY, Segment, State, status_of
 from baton.core.models.usage import Usage
+from baton.core.read.answers import ForkedFrom
 from baton.core.read.story import Story
+from baton.core.read.views import saga_view
 from baton.errors import CorruptLog
 from tests.core.asked import cancels_of, children_of, steps_of
 from tests.core.build import (
@@ -283,6 +287,16 @@ def test_money_and_tokens_spent_since_the_cut_stay_spent() -> None:
 # ---- changes -------------------------------------------------------------------------------------------------------
 
 
+ATTEMPT: dict[str, Any] = {
+    "attempt": 1,
+    "started_at": T0,
+    "ended_at": T0,
+    "tool": "t",
+    "tool_version": "1",
+    "schema_hash": "",
+}
+
+
 def fork_with(saga: Saga, cut: int, *changes: ev.Event) -> None:
     branch = saga.state.lineage.branch + 1
     saga.put(ev.Forked(cut=cut, branch=branch, by="ada", at=saga.now), *changes, epoch=0, invocation="api")
@@ -339,3 +353,57 @@ def test_a_step_that_is_over_is_not_ahead() -> None:
     saga.go(done("n0"))
     ahead = saga.program.ahead_in(saga.state)
     assert [saga.program.is_ahead(name, ahead) for name in ("n0", "n1")] == [False, True]
+
+
+# ---- new sagas -----------------------------------------------------------------------------------------------------
+
+
+def copied(saga: Saga, cut: int) -> Saga:
+    """The log of a new saga with copies of the entries up to the cut, in the place of that of `saga`."""
+    first = saga.entries[0]
+    (began,) = first.events
+    assert isinstance(began, ev.SagaStarted)
+    new = Saga(saga.program)
+    new.states, new.entries, new.state, new.epoch = [State()], [], State(), 1
+    new.now = saga.now + 5_000
+    new.put(replace(began, saga="s2", parent=""), epoch=0, invocation="api")
+    for one in saga.entries[1:cut]:
+        new.put(*one.events, epoch=0, invocation="api")
+    branch = new.state.lineage.branch + 1
+    new.put(ev.Forked(cut=cut, branch=branch, by="ada", at=new.now, source="s1"), epoch=0, invocation="api")
+    return new
+
+
+def test_a_new_saga_opens_its_own_children_and_has_nothing_of_what_the_other_one_did() -> None:
+    saga = Saga(program(task("a"), child("c", "a"), wait("w", "a", signal="s", ms=9_000)))
+    saga.put(ev.Parked(code="x", message="y"), ev.Resumed(by="ada", at=T0))
+    saga.go(done("a"))
+    saga.go()
+    opened = saga.state.children["c"].saga
+    fork(saga, cut=saga.state.version, key="k")
+    new = copied(saga, saga.state.version)
+    state = new.state
+    assert (state.origin.saga, state.origin.source, state.origin.copied) == ("s2", "s1", saga.state.version)
+    assert (state.children, state.orphaned_children, state.keys) == ({}, (), {})
+    assert (state.epoch, state.invocation, state.counts.invocations, state.counts.steps) == (0, "", 0, 1)
+    assert state.open.keys() == {"w"}
+    assert saga_view(state, new.program).forked_from == ForkedFrom("s1", saga.state.version)
+    new.go()
+    assert new.state.children["c"].saga.startswith("s2.")
+    assert new.state.children["c"].saga != opened
+    assert cancels_of(new.decision) == ()
+
+
+def test_a_new_saga_has_an_account_a_list_to_undo_and_attempts_of_its_own() -> None:
+    saga = Saga(program(task("a", limits={"cost": Cap(most=9)}), task("b", "a"), failures={}))
+    saga.put(
+        ev.NodeBegan(node="a", at=T0), ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **ATTEMPT)
+    )
+    spent = replace(saga.state.money, spent=7, budget=9)
+    saga.states[-1] = replace(saga.state, money=spent, approved={"a": ("digest",)})
+    at_cut = saga.states[-1]
+    event = ev.Forked(cut=2, branch=1, by="ada", at=T0 + 9, source="s1")
+    state = fork_to(at_cut, at_cut, entry(3, event), event)
+    assert (state.money.spent, state.money.budget, state.failing, state.approved) == (0, 9, {}, {})
+    assert (state.undo.head, state.begun) == (0, {"a": T0 + 9})
+    assert all((one.cost, one.tokens) == (0, 0) for one in state.used.values())

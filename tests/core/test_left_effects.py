@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
+from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
@@ -15,8 +17,8 @@ from baton.core.log.folding.forks import is_stable
 from baton.core.log.state import Segment
 from baton.core.log.undos import Undoable
 from baton.core.nodes.registry import KINDS
-from baton.core.read.left_effects import LeftEffects, unsure_nodes
-from tests.core.build import T0, Saga, chain, done, entry, failed, program, task, tool_spec
+from baton.core.read.left_effects import LeftEffects, differing_nodes, unsure_nodes
+from tests.core.build import T0, Saga, chain, child, done, entry, failed, program, task, tool_spec, wait
 
 
 def spec(name: str, effect: str = "idempotent", **more: Any) -> ToolSpec:
@@ -155,6 +157,38 @@ def test_the_inverse_of_a_step_is_named() -> None:
     assert found.view(one, "new").by == "free"
 
 
+def test_a_new_saga_begins_anew_what_is_under_way_elsewhere_at_the_cut() -> None:
+    saga = Saga(program(child("c"), wait("w", signal="s"), task("a")))
+    saga.go()
+    handed: dict[str, Any] = {
+        "attempt": 1,
+        "started_at": T0,
+        "tool_version": "1",
+        "schema_hash": "",
+    }
+    saga.put(ev.CallbackOpened(node="a", callback="0.a.1", until=T0 + 9, tool="t", ended_at=T0, **handed))
+    found = LeftEffects(saga.program, TOOLS, ())
+    found.restart(saga.state)
+    assert [(one.slot, one.tool, one.doubtful) for one in found.left(no_number)] == [
+        ("a", "t", True),
+        ("c", "", False),
+    ]
+
+
+def test_a_key_belongs_to_its_saga_unless_the_tool_or_the_document_says_otherwise() -> None:
+    tools = {
+        "t": spec("t"),
+        "mail": spec("mail", key=KeyRule(strategy="request")),
+        "once": spec("once", "once"),
+    }
+    graph = program(task("a"), task("b"), replace(task("c"), key="K"), task("d"))
+    found = LeftEffects(graph, tools, ())
+    for node, tool in (("a", "t"), ("b", "mail"), ("c", "once"), ("d", "gone")):
+        found.add(entry(2, ended(node, tool)), no_number)
+    own = {one.slot: found.is_of_saga(one) for one in found.left(no_number)}
+    assert own == {"a": True, "b": False, "c": False, "d": True}
+
+
 # ---- nodes whose keys are not certain
 
 X: dict[str, Any] = {"x": {}}
@@ -176,6 +210,22 @@ def test_readers_of_a_changed_value_and_their_readers_are_unsure_and_no_others()
     assert unsure_nodes(graph, {"c"}) == {"d"}
     assert unsure_nodes(graph, set(), {"b"}) == {"b"}
     assert unsure_nodes(graph, set()) == set()
+
+
+def test_nodes_differ_by_what_they_call_and_by_what_follows_and_not_by_their_schemas() -> None:
+    old = compiled(
+        "  a: {tool: t, with: {x: 1}}\n  b: {tool: t, with: {x: 2}, after: a}\n  c: {tool: t, with: {x: 3}}"
+    )
+    new = compiled(
+        "  a: {tool: t, with: {x: 1}, output_schema: {type: integer}, retry: {max_attempts: 2}}\n"
+        "  b: {tool: t, with: {x: 4}, after: a}\n"
+        "  d: {tool: t, with: {x: 3}}"
+    )
+    assert differing_nodes(old, new) == {"b", "c", "d"}
+    assert differing_nodes(old, old) == set()
+    each = "  a: {tool: t, map: {over: '${input.list}'}, with: {x: %d}}"
+    assert differing_nodes(compiled(each % 1), compiled(each % 1)) == set()
+    assert differing_nodes(compiled(each % 1), compiled(each % 2)) == {"a"}
 
 
 def test_what_a_choice_leads_to_is_unsure_if_the_choice_may_be_another_one() -> None:

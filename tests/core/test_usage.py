@@ -368,3 +368,14 @@ def test_a_question_costs_two_units_to_list_and_two_to_withdraw_also_at_the_end(
     assert cost(shown) == cost(told) + 3 * 2
     assert cost(shown, withdrawn) == cost(told, told) + 3 * 2 + 2
     assert cost(shown, withdrawn, end) == cost(told, told, end) + 3 * 2 + 2 + 2 * 2
+
+
+def test_copied_entries_cost_their_writes_alone() -> None:
+    saga = Saga(chain(3))
+    run(saga, "n0", "n1")
+    ledger = Ledger(saga.program, BARE)
+    for one in saga.entries:
+        data = codec.encode_entry(one)
+        ledger.add_copy(one, data, len(data) + AROUND)
+    total = ledger.total(0, is_held=False)
+    assert (ledger.steps, total.write_units) == (0, START + len(saga.entries) - 1)

@@ -306,6 +306,23 @@ def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
     assert (shown["status"], shown["branch"]) == ("running", 1)
 
 
+def test_a_fork_as_a_new_saga_names_that_one_and_leaves_the_other(http: Http, deployment: Deployment) -> None:
+    begin(http.engine, ADA, PARTY)
+    end(http)
+    body = {"version": 1, "as": "saga", "reason": "compare"}
+    answer = http.post(f"{SAGA}/forks", body, key="k")
+    assert (answer.status, answer.body["status"], answer.body["version"]) == (202, "running", 2)
+    new = answer.body["id"]
+    assert answer.headers["location"] == f"/sagas/{new}"
+    assert kinds(deployment) == ["saga_started", "saga_ended"]
+    assert kinds(deployment, SagaRef("acme", new)) == ["saga_started", "forked"]
+    assert http.get(f"/sagas/{new}").body["forked_from"] == {"saga": ADA.id, "version": 1}
+    assert http.post(f"{SAGA}/forks", body, key="k").body["changed"] is False
+    http.post(f"{SAGA}/forks", {**body, "version": 2}, key="k").problem(422, "idempotency-key-reused")
+    head = deployment.saga_items(SagaRef("acme", new))["HEAD"]
+    assert head["wake"]["S"] == '{"v":2}'
+
+
 @pytest.mark.parametrize("version", [3, 10**12])
 def test_a_fork_from_a_version_that_is_not_there_is_refused(
     version: int, http: Http, deployment: Deployment, says: Says

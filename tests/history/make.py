@@ -246,6 +246,24 @@ def _forked() -> Saga:
     return saga
 
 
+def _forked_with_changes() -> Saga:
+    """A fork with other values and new keys, and then the fork that begins a new saga's own part of a log."""
+    saga = Saga(chain(3, x="${input}", y="${ctx.n0.output}"), given=1)
+    saga.go(done("n0", 1))
+    saga.go(done("n1"))
+    changes = (
+        ev.Forked(cut=2, branch=1, by="ada", at=saga.now, key="k1", asked="0a"),
+        ev.ValueChanged(value=ev.Value(v=2)),
+        ev.ValueChanged(node="n0", value=ev.Value(v=3)),
+        ev.Repeats(slots=("n1", "n2#0")),
+    )
+    saga.put(*changes, epoch=0, invocation="api")
+    saga.go(done("n1"))
+    saga.put(ev.Forked(cut=5, branch=2, by="ada", at=saga.now, source="s0"), epoch=0, invocation="api")
+    saga.go(done("n2"))
+    return saga
+
+
 def _left() -> Saga:
     """Forks that leave a child behind: one that is cancelled, and one that is still to be."""
     saga = Saga(program(task("a"), child("c", "a"), child("d"), task("z", "c", "d")), depth=1)
@@ -419,6 +437,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "revived": _revived,
     "parked": _parked,
     "forked": _forked,
+    "forked-with-changes": _forked_with_changes,
     "left": _left,
     "abandoned": _abandoned,
     "killed": _killed,

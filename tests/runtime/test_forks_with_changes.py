@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from baton import Key, StepFailure, tool
 from baton.core.log import events as ev
 from baton.core.log.questions import Answer
-from baton.errors import InvalidInput, KeyReused, NotAllowedNow, UserError
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, UserError
 from baton.runtime.requests.queries import Queries
 from baton.runtime.requests.travel import compare, state_at
 from baton.tools.define import Registry
@@ -360,3 +361,74 @@ async def test_the_same_key_with_another_body_is_refused_and_the_same_body_forks
     with pytest.raises(KeyReused):
         await world.service().rollback(saga, wanted, "k")
     assert sum(isinstance(one, ev.Forked) for one in world.events(saga)) == 1
+
+
+# ---- another version of the document
+
+
+async def register(world: World, document: str) -> None:
+    await world.service().register(document, json_only=False)
+
+
+async def test_a_saga_goes_on_from_its_failed_step_with_the_corrected_version() -> None:
+    shop = Shop(SHOP.replace("'${ctx.quote.output.price}'", "'${ctx.tell.output}'"))
+    world, saga = await shop.world()
+    assert (await shown(world, saga))[0] != "completed", "a text is no price"
+    await register(world, SHOP)
+    shop.acts.clear()
+    await fork(world, saga, before="pay", workflow="shop@2")
+    assert (await shown(world, saga), shop.acts) == (("completed", 3), [("pay", 3), ("send", "tea")])
+    (changed,) = [one for one in world.events(saga) if isinstance(one, ev.GraphChanged)]
+    assert changed.outputs.keys() == {"quote"}, "the first graph read it no more"
+    assert (await world.queries().show(saga))["workflow"] == "shop"
+    again = await fork(world, saga, before="send", workflow="shop@2")
+    assert len([one for one in world.events(saga) if isinstance(one, ev.GraphChanged)]) == 1, (
+        "it runs that one"
+    )
+    assert again["changed"]
+
+
+async def test_an_effect_whose_step_is_another_one_in_the_new_version_may_be_repeated(says: Says) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    await register(world, SHOP.replace("'${ctx.quote.output.price}'", "5"))
+    with says.raised(NotAllowedNow):
+        await fork(world, saga, before="tell", workflow="shop@2")
+    plan = (await fork(world, saga, before="tell", workflow="shop@2", dry_run=True))["plan"]
+    assert _kinds(plan) == {"pay": "unsure", "send": "kept", "tell": "kept"}
+    await fork(world, saga, before="tell", workflow="shop@2", leave=True)
+    assert await shown(world, saga) == ("completed", 5)
+
+
+async def test_a_version_that_cannot_go_on_from_there_is_refused_with_all_problems(says: Says) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    lacks = SHOP.replace("  tell: {tool: tell, with: {text: hello}, after: quote}\n", "")
+    await register(world, lacks.replace("after: tell", "after: quote").replace("[item]", "[item, n]"))
+    count = len(world.entries(saga))
+    with says.raised(InvalidInput) as refused:
+        await fork(world, saga, before="tell", workflow="shop@2")
+    assert {one.path.partition("/")[2].partition("/")[0] for one in refused.value.problems} >= {
+        "nodes",
+        "input",
+    }
+    with says.raised(UserError):
+        await register(world, SHOP.replace("name: shop", "name: other"))
+        await fork(world, saga, before="tell", workflow="other")
+    with pytest.raises(NotFound):
+        await fork(world, saga, before="tell", workflow="shop@9")
+    assert len(world.entries(saga)) == count
+
+
+async def test_a_worker_at_work_goes_on_with_the_new_version() -> None:
+    """The fork comes while the old branch waits in its second step; what ran is not done again."""
+    shop = Shop(SHOP.replace("tell: {tool: tell, with: {text: hello}", "tell: {wait: {for: 1h}"))
+    world = World(shop.registry)
+    world.switch_on()
+    await register(world, shop.document)
+    view, _ = await world.service().start("shop", {"item": "tea"}, "key")
+    await asyncio.sleep(30)
+    await register(world, SHOP)
+    await fork(world, view["id"], version=1, workflow="shop@2", leave=True)
+    assert await shown(world, view["id"]) == ("completed", 3)
+    assert [name for name, _ in shop.acts] == ["quote", "quote", "tell", "pay", "send"]

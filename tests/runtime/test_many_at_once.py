@@ -289,6 +289,35 @@ async def test_failed_sagas_are_counted_by_code_and_retried_with_reasons_for_the
     assert found == {"completed": 2, "failed": 1}
 
 
+async def test_failed_sagas_go_on_with_the_corrected_version_of_their_workflow() -> None:
+    """The mistake is in the document. A version that one of them cannot take is told before and after."""
+    world = World.start()
+    done = broken_shop(world)
+    await register(world, FAILS)
+    first, second = await begin(world, "fails"), await begin(world, "fails")
+    await world.settle(60)
+    corrected = FAILS.replace("{tool: ship, after: a}", "{tool: reserve, after: a}")
+    moved = (
+        FAILS.replace("b: {tool: ship, after: a}", "x: {tool: reserve, after: a}")
+        .replace("ctx.b", "ctx.x")
+        .replace("after: b", "after: x")
+    )
+    await register(world, moved, corrected)
+    wanted, dry = SagaFilter(workflow="fails"), Part(dry_run=True)
+    many = world.service().many
+    counted = await many.retry(wanted, "k", dry, "2")
+    assert (counted.matched, sorted(one.id for one in counted.refused)) == (2, sorted([first, second]))
+    counted = await world.service().many.retry(wanted, "k", dry, "3")
+    assert (counted.matched, counted.changed, counted.refused) == (2, 0, [])
+    with pytest.raises(NotFound):
+        await world.service().many.retry(wanted, "k", Part(), "9")
+    page = await world.service().many.retry(wanted, "k", Part(), "3")
+    assert (page.matched, page.changed) == (2, 2)
+    await world.settle(60)
+    assert await statuses(world, first, second) == ["completed", "completed"]
+    assert (done.count("take"), done.count("try")) == (2, 2)
+
+
 async def test_parked_sagas_are_resumed_by_their_code_and_open_ones_cancelled() -> None:
     world = World.start()
     escalating = "name: waits\non_failure: escalate\nnodes: {a: {tool: refuse}}"

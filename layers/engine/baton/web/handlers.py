@@ -200,9 +200,10 @@ async def cancel_many(ask: Ask[bodies.CancelManyBody]) -> object:
     return await ask.service.many.cancel(_wanted(body), body.reason, grace_ms, _part(body))
 
 
-async def retry_many(ask: Ask[bodies.MatchManyBody]) -> object:
+async def retry_many(ask: Ask[bodies.RetryManyBody]) -> object:
     """Handle `POST /sagas/retry`."""
-    return await ask.service.many.retry(_wanted(ask.body), ask.key, _part(ask.body))
+    body = ask.body
+    return await ask.service.many.retry(_wanted(body), ask.key, _part(body), body.workflow_version)
 
 
 async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:
@@ -334,9 +335,10 @@ async def discard_all(ask: Ask[bodies.DiscardAllBody]) -> object:
 async def fork(ask: Ask[ForkBody]) -> Reply:
     """Handle `POST /sagas/{saga}/forks`."""
     body, saga = ask.body, ask.path["saga"]
-    answer = await ask.service.fork_with(saga, ask.key, dry_run=body.dry_run, **body.wanted)
+    how = {"dry_run": body.dry_run, "new": bool(body.as_)}
+    answer = await ask.service.fork_with(saga, ask.key, **how, **body.wanted)
     status = HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED
-    return Reply(status, answer, {"Location": f"/sagas/{saga}"})
+    return Reply(status, answer, {"Location": f"/sagas/{answer['id']}"})
 
 
 async def openapi(ask: Ask[None]) -> object:

@@ -321,7 +321,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/sagas/retry", id="retrySagas", handler=handlers.retry_many, roles=("operate",),
         summary="Retry the matching failed sagas from their failed steps, or count them. A repeated request with the same idempotency key retries no saga twice.",
-        body=bodies.MatchManyBody, has_key=True, answers={202: "SteeredPage"},
+        body=bodies.RetryManyBody, has_key=True, answers={202: "SteeredPage"},
     ),
     Route(
         method="GET", path="/sagas/{saga}", id="showSaga", roles=("read",),

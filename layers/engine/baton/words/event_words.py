@@ -441,6 +441,14 @@ def unreadable_line(lost: Mapping[str, Any]) -> str:
     return f"{which} of the log cannot be read: {lost['why']}"
 
 
+def log_text(saga: Mapping[str, Any]) -> str:
+    """Return the place of a saga in its log, the saga from which that was forked, and the end of it."""
+    source, until = saga.get("forked_from"), saga.get("expires_at")
+    of = f", forked from {source['saga']} at version {source['version']}" if source else ""
+    kept = f", kept until {str(until)[:10]}" if until else ""
+    return f"version {saga.get('version')}, branch {saga.get('branch')}{of}{kept}"
+
+
 def damage_text(saga: Mapping[str, Any]) -> str:
     """Return what of a saga cannot be read, and what is shown of it; empty if all can."""
     if lost := saga.get("unreadable"):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_PASSES = 10
 _MATCH = ("code", "since", "labels")
+_SENT = ("workflow", "tenant", "code", "since", "workflow_version")
 _DONE = {"pause": "paused", "resume": "resumed", "cancel": "asked to cancel", "retry": "retried"}
 
 
@@ -82,7 +83,7 @@ def _steer(
     as_json: bool,
 ) -> None:
     """Count the matching sagas, ask the person, then send requests until a pass changes nothing."""
-    wanted = {name: many[name] for name in ("workflow", "tenant", "code", "since") if many.get(name)}
+    wanted = {name: many[name] for name in _SENT if many.get(name)}
     if labels := given_labels(many.get("labels") or ()):
         wanted["labels"] = labels
     if many["dry_run"] or not (many["yes"] or as_json):
@@ -313,18 +314,33 @@ def wake(shared: Shared, saga: str, as_json: bool) -> None:
 @click.command("retry", short_help="Try a failed saga again from its failed step, or many.")
 @saga_or_many
 @many_options(*_MATCH)
+@click.option(
+    "--workflow-version",
+    metavar="VERSION",
+    help="With --workflow: the version, or tag, of the workflow with which they go on.",
+)
 @key_option
 @json_option
 @click.pass_obj
-def retry_saga(shared: Shared, /, saga: str | None, key: str | None, as_json: bool, **many: Any) -> None:
+def retry_saga(
+    shared: Shared,
+    /,
+    saga: str | None,
+    workflow_version: str | None,
+    key: str | None,
+    as_json: bool,
+    **many: Any,
+) -> None:
     """Continue a failed saga in a new branch from the last entry before its failed step began. What was done
     before stays done.
 
     --workflow and --tenant first count the failed sagas by workflow and code, and ask. If the command is
     interrupted, the same --key retries none twice.
     """
+    if workflow_version and not many["workflow"]:
+        raise click.UsageError("--workflow-version goes with --workflow; of one saga see `baton fork`")
     if not _is_one(saga, many):
-        key = key or str(uuid.uuid4())
+        key, many["workflow_version"] = key or str(uuid.uuid4()), workflow_version
         if not as_json and not many["dry_run"]:
             click.echo(f"If this is interrupted, repeat it with --key {key}", err=True)
         _steer(shared, "retry", many, {}, key, as_json=as_json)
@@ -460,8 +476,16 @@ def replay(shared: Shared, saga: str, as_json: bool) -> None:
     help="Output of a step that is over, with which the saga goes on.",
 )
 @click.option(
+    "--workflow",
+    metavar="NAME@VERSION",
+    default="",
+    shell_complete=complete_workflows,
+    help="Version of its workflow with which the saga goes on.",
+)
+@click.option(
     "--repeat", metavar="STEP", multiple=True, help="Step that acts again, with a new idempotency key."
 )
+@click.option("--new", is_flag=True, help="Go on as a new saga, and leave SAGA as it is.")
 @click.option("--leave", is_flag=True, help="Leave effects as they are that the new branch may repeat.")
 @click.option("--undo", is_flag=True, help="Roll back to that version first, and fork once that is over.")
 @click.option("--reason", default="", help="Reason, which is written into the log.")
@@ -477,7 +501,9 @@ def fork(
     stable: bool,
     given: str | None,
     outputs: tuple[str, ...],
+    workflow: str,
     repeat: tuple[str, ...],
+    new: bool,
     leave: bool,
     undo: bool,
     reason: str,
@@ -495,6 +521,7 @@ def fork(
     )
     body |= {"reason": reason} | ({} if given is None else {"input": read_value(given, "--input")})
     body |= {"outputs": read_pairs(outputs, "--output")} if outputs else {}
+    body |= ({"workflow": workflow} if workflow else {}) | ({"as": "saga"} if new else {})
     body |= ({"repeat": list(repeat)} if repeat else {}) | ({"leave": True} if leave else {})
     if dry_run:
         answer = shared.call(lambda api: api.fork(saga, dry_run=True, **body))

@@ -26,6 +26,7 @@ from baton.words.event_words import (
     EventSentence,
     EventWords,
     damage_text,
+    log_text,
     news,
     question_line,
     undo_lines,
@@ -297,8 +298,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
     if created is not None and updated is not None:
         table.add_row("time", _time(created, updated, None if status in FINISHED else now))
-    kept = f", kept until {str(saga['expires_at'])[:10]}" if saga.get("expires_at") else ""
-    table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}{kept}")
+    table.add_row("log", log_text(saga))
     if saga.get("spent_usd") or saga.get("budget_usd"):
         most = f" of {usd(saga['budget_usd'])}" if saga.get("budget_usd") else ""
         table.add_row("spent", f"{usd(saga.get('spent_usd') or 0)}{most}")

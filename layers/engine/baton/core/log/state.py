@@ -229,6 +229,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The limits of money of the sagas above it, the nearest first."""
     allowed: Allowance | None = None
     """Tokens and turns that limits of the saga above leave to it; None: it has none."""
+    source: str = ""
+    """The saga from which it was forked; its entries up to version `copied` are that one's."""
+    copied: int = 0
     tag: str = ""
     """The tag that named the version of its workflow at its start; empty: none did."""
 

@@ -57,6 +57,18 @@ class OpenView(View, forbid_unknown_fields=False):
     """An object with these and further fields."""
 
 
+class ForkedFrom(View):
+    """Saga whose log a new saga has taken over, and the last version that is that one's."""
+
+    saga: str
+    version: Version
+
+    @classmethod
+    def of(cls, saga: str, version: int) -> ForkedFrom | None:
+        """Return the view of a source; None for an empty one."""
+        return cls(saga, version) if saga else None
+
+
 class UnreadableEntries(View):
     """Entries of a saga's log that are missing or damaged. `POST /sagas/{id}/resume` continues the saga from
     the last entry before them.

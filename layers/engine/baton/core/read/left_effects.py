@@ -7,18 +7,21 @@ reach those, or may decide if the step runs at all, that is not certain.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
+from baton.core.effects.keys import WITHIN_SAGA
 from baton.core.effects.risk import ASKING, MOVES_MONEY
 from baton.core.effects.toolspec import ONCE, PURE, ToolSpec
 from baton.core.expressions import Path
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.slots import Slot
-from baton.core.log.state import Segment
+from baton.core.log.state import Segment, State
+from baton.core.log.work import child_in
 from baton.core.models.usage import MODEL
 from baton.core.read.answers import Count, Version, View
 
@@ -90,7 +93,7 @@ class LeftEffects:
 
     def _see(self, event: _Act, version: int, generation: Callable[[str], int], *, goes_on: bool) -> None:
         slot, child = event.slot, event.child
-        tool = "" if child else event.tool or self._node(slot).work.tool
+        tool = "" if child else event.tool or self._node(slot, version).work.tool
         is_certain = isinstance(event, ev.Closing)
         if Slot.parse(slot).scope or not (child or self._acts(tool)) or not _may_have_acted(event):
             return
@@ -115,8 +118,28 @@ class LeftEffects:
                 slot=slot, version=version, tool=tool, child="", doubtful=True, number=number
             )
 
-    def _node(self, slot: str) -> Node:
-        return self._program.nodes.get(Slot.parse(slot).node, _NO_NODE)
+    def restart(self, at_cut: State) -> None:
+        """Add what is under way elsewhere at the cut: a new saga begins it once more."""
+        for slot, work in at_cut.open.items():
+            child, tool = child_in(at_cut.open, slot), self._node(slot, at_cut.version).work.tool
+            if work.after_fork(None, is_ending=True) is not None:
+                continue
+            self._found[slot, "" if child else tool] = Found(
+                slot=slot,
+                version=at_cut.version,
+                tool="" if child else tool,
+                child=child.saga if child else "",
+                doubtful=child is None,
+                number=at_cut.undo.generation(slot),
+            )
+
+    def is_of_saga(self, one: Found) -> bool:
+        """Return true if the key of an effect belongs to its saga: no other saga meets it."""
+        spec, work = self._tools.get(one.tool), self._node(one.slot, one.version).work
+        return spec is None or not (work.key or spec.key.strategy not in WITHIN_SAGA)
+
+    def _node(self, slot: str, version: int) -> Node:
+        return self._program.at(version).nodes.get(Slot.parse(slot).node, _NO_NODE)
 
     def _acts(self, tool: str) -> bool:
         spec = self._tools.get(tool)
@@ -135,7 +158,7 @@ class LeftEffects:
 
     def is_payment(self, one: Found) -> bool:
         """Return true for an effect that a person has to know of first."""
-        spec, node = self._tools.get(one.tool), self._node(one.slot)
+        spec, node = self._tools.get(one.tool), self._node(one.slot, one.version)
         if spec is None:
             return bool(node.work.cost)
         risk = spec.risk
@@ -144,7 +167,8 @@ class LeftEffects:
 
     def view(self, one: Found, key: Literal["kept", "new", "unsure"]) -> LeftEffect:
         """Return the effect as an answer names it."""
-        inverse = None if one.child else self._node(one.slot).inverse(one.tool, Slot.parse(one.slot).item)
+        node = self._node(one.slot, one.version)
+        inverse = None if one.child else node.inverse(one.tool, Slot.parse(one.slot).item)
         return LeftEffect(
             step=one.slot,
             version=one.version,
@@ -197,6 +221,35 @@ def unsure_nodes(program: Program, changed: Collection[str], differing: Collecti
                 steered.update(node.after)
         if len(unsure) + len(steered) == size:
             return unsure
+
+
+def differing_nodes(old: Program, new: Program) -> set[str]:
+    """Return the nodes of either graph whose calls, or whose ways on, may be others in the other one."""
+    mine, others = old.nodes, new.nodes
+    names = mine.keys() | others.keys()
+    return {name for name in names if _action(mine.get(name)) != _action(others.get(name))}
+
+
+def _action(node: Node | None) -> Node | None:
+    """Return a node without the fields that decide neither what it calls nor what follows."""
+    if node is None:
+        return None
+    each = None if node.each is None else replace(node.each, do=_action(node.each.do))
+    return replace(node, each=each, **_IMMATERIAL)
+
+
+_IMMATERIAL: dict[str, Any] = {
+    "tool_version": "",
+    "schema_hash": "",
+    "output_schema": None,
+    "limits": {},
+    "failures": {},
+    "timeout_ms": 0,
+    "undo": {},
+    "cost": 0,
+    "breaker": "",
+    "verified": False,
+}
 
 
 def _reads(path: Path, node: Node, others: Set[str]) -> bool:

@@ -247,6 +247,15 @@ class Ledger:
                 self._writes += self._head_units(0)  # counted there; those that come together share it
                 self._reads += 3  # its window, the child's head and log
 
+    def add_copy(self, entry: ev.Entry, data: bytes, size: int) -> None:
+        """Add the next entry, which is a copy of another saga's: only its write was done here."""
+        if entry.version == 1:
+            self._begin(entry, data)
+        self._writes += units(size)
+        self._fold(entry)
+        self._read_later(entry, len(data), size)
+        self.steps = 0
+
     def _fold(self, entry: ev.Entry) -> None:
         before, fork = self._state, fork_in(entry)
         if fork is not None:

@@ -46,6 +46,7 @@ from baton.core.read.answers import (
     EscalationStep,
     FailingStep,
     FailureHandler,
+    ForkedFrom,
     LargeValue,
     LimitUse,
     NotUndone,
@@ -365,6 +366,7 @@ class Saga(View):
         "Steps that can be undone, the progress of a rollback, and its result. Null if nothing in the saga can be undone.",
     ]
     parent: Annotated[str | None, "Saga that waits for this saga."]
+    forked_from: Annotated[ForkedFrom | None, "Null unless a fork has made it as a new saga."]
     handles: Annotated[str | None, "For a failure handler: the saga that failed."]
     failure_handler: Annotated[
         FailureHandler | None,
@@ -431,6 +433,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         parked=_parked(state),
         undo=undo_view(state, program),
         parent=None,
+        forked_from=ForkedFrom.of(state.origin.source, state.origin.copied),
         handles=None,
         failure_handler=None,
         limits=_used(state, program),

@@ -304,7 +304,7 @@ def foreign_cursor() -> UserError:
 _TWO_KEYS = (
     "with a `correlation_key` there is one saga, however often it is started: leave the Idempotency-Key out"
 )
-BY_KEY, BY_TICK, BY_EVENT, BY_CORRELATION = "k", "t", "e", "n"
+BY_KEY, BY_TICK, BY_EVENT, BY_CORRELATION, BY_FORK = "k", "t", "e", "n", "f"
 
 
 def in_cell(cell: int, rest: str) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
-from baton.core.log.events import Entry, Event, Forked, SagaEnded, WorkflowRecovered
+from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.folding.fold import closed, fold
 from baton.core.log.folding.forks import fork_in, fork_to, lineage_to, recovery_cut
 from baton.core.log.state import Segment, State
@@ -35,8 +35,6 @@ else:
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 LAST = 9_999_999_999  # no log has a version above it
 
-_GOES_BACK = (Forked, WorkflowRecovered)
-"""First events of entries that go back in time."""
 logger = logging.getLogger("baton.history")
 
 
@@ -242,9 +240,9 @@ class History:
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
 
-    async def entries(self) -> AsyncGenerator[Entry, None]:
-        """Yield the entries of the saga's present history, in order."""
-        for part in lineage_to(self.state):
+    async def entries(self, state: State | None = None) -> AsyncGenerator[Entry, None]:
+        """Yield the entries of the history of a state, by default of the present one, in order."""
+        for part in lineage_to(state or self.state):
             after = part.first - 1
             while after < part.last:
                 most = min(PAGE, part.last - after)
@@ -414,7 +412,7 @@ class History:
 
     async def _take_in(self, entry: Entry, size: int) -> None:
         self.tail_bytes += size
-        if isinstance(next(iter(entry.events), None), _GOES_BACK) and (fork := fork_in(entry)):
+        if Forked in map(type, entry.events) and (fork := fork_in(entry)):
             self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
         else:
             self.state = fold(self.state, entry)

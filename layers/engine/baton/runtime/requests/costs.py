@@ -55,6 +55,9 @@ async def saga_cost(
         if record.version in lost:
             continue
         entry = decode_entry(record.data)
+        if record.version <= state.origin.copied:
+            ledger.add_copy(entry, record.data, record.size)
+            continue
         ledger.add(entry, record.data, record.size)
         models.add(entry)
     usage = ledger.total(head.epoch, is_held=bool(head.owner) or state.epoch > head.epoch)

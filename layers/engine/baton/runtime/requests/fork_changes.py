@@ -11,20 +11,25 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from baton.core.conditions.schema import input_violations, violations
+from baton.core.decide.carrying import carry_problems, dropped_outputs
 from baton.core.decide.program import READY, Program
 from baton.core.effects.toolspec import tools_for
 from baton.core.expressions import nearest, with_hint
 from baton.core.log.events import (
     Entry,
     Event,
+    Gives,
+    GraphChanged,
     NodeAdmitted,
     NodeBegan,
     Repeats,
     StepFailed,
     StepHeld,
     StepInterrupted,
+    Value,
     ValueChanged,
 )
 from baton.core.log.folding.forks import is_stable, lineage_to
@@ -39,6 +44,7 @@ from baton.core.read.left_effects import (
     ForkPlan,
     Found,
     LeftEffects,
+    differing_nodes,
     unsure_nodes,
 )
 from baton.errors import InvalidInput, NotAllowedNow, Problem, TooLarge, UserError
@@ -57,8 +63,9 @@ class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A fork, as a caller asks for it. It begins at a `version`, `before` a step, or at the last `stable`
     version.
 
-    `input`, if set, and `outputs`, by step, are the values with which it goes on. `repeat`: steps that act
-    again. `leave`: effects stand that the new branch may repeat.
+    `input`, if set, and `outputs`, by step, are the values with which it goes on. `workflow`: the version of
+    its document, by number or tag. `repeat`: steps that act again. `leave`: effects stand that the new branch
+    may repeat.
     """
 
     version: int = 0
@@ -67,20 +74,21 @@ class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     input: Any = UNSET
     outputs: Mapping[str, Any] = {}
+    workflow: str = ""
     repeat: tuple[str, ...] = ()
     leave: bool = False
 
     @property
     def has_changes(self) -> bool:
-        """True if the new branch begins with another value."""
-        return self.input is not UNSET or bool(self.outputs)
+        """True if the new branch begins with another value or graph."""
+        return self.input is not UNSET or bool(self.outputs or self.workflow)
 
     @property
     def asked(self) -> str:
         """The hash of what is asked for besides a version; empty: nothing is."""
         place = [self.before, self.stable] if self.before or self.stable else []
         given = [] if self.input is UNSET else [self.input]
-        said = [place, given, dict(self.outputs), self.repeat]
+        said = [place, given, dict(self.outputs), self.workflow, self.repeat]
         return body_hash([self.version, *said]) if any(said) else ""
 
 
@@ -183,23 +191,46 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def changes_of(
-    request: Request, history: History, wanted: ForkRequest, at_cut: State, *, is_dry: bool = False
+    request: Request,
+    history: History,
+    wanted: ForkRequest,
+    at_cut: State,
+    forked: State,
+    *,
+    is_dry: bool = False,
 ) -> Changes:
-    """Return the changes of a fork. Raises `InvalidInput` with every problem of its values, and
-    `NotAllowedNow` if effects might be repeated that the caller has not decided about.
+    """Return the changes of a fork; `forked` is the state that it begins with.
+
+    Raises `InvalidInput` with every problem of its values or of another graph, and `NotAllowedNow` if effects
+    might be repeated that the caller has not decided about.
     """
-    program = await request.parts.catalog.program(request.caller.tenant, at_cut.origin.graph)
-    problems = tuple(_problems(request, program, at_cut, wanted))
-    if problems:
-        raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
+    catalog, tenant = request.parts.catalog, request.caller.tenant
+    old = program = await catalog.program(tenant, at_cut.origin.graph)
     events, blobs = list[Event](), list[tuple[bytes, str]]()
-    for node, given in _given(wanted).items():
-        value, blob = request.unstored(history, given, f"the output of `{node}`" if node else "an input")
+    problems = list[Problem]()
+    if wanted.workflow:
+        graph = await _graph(request, history, wanted, at_cut)
+        if graph is not None:
+            program = await catalog.program(tenant, graph.graph)
+            problems += carry_problems(forked, old, program, may_run=False)
+            outputs = await _outputs(history, at_cut, dropped_outputs(forked, old, program))
+            events.append(replace(graph, outputs=outputs, counts=program.counts))
+            forked = replace(forked, outputs={**forked.outputs, **outputs})
+    found = _output_problems(request, program, forked, wanted, at_cut.version) if not problems else []
+    problems += await _input_problems(request, program, forked, wanted, is_new=program is not old)
+    problems += found
+    if problems:
+        raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))
+    for node, said in _given(wanted).items():
+        value, blob = request.unstored(history, said, f"the output of `{node}`" if node else "an input")
         events.append(ValueChanged(node=node, value=value))
         if blob:
             blobs.append((blob, value.ref))
+    is_new = forked.origin.source != at_cut.origin.source  # another saga goes on
     try:
         effects = await _effects(request, history, at_cut)
+        if is_new:
+            effects.restart(at_cut)
     except TooLarge:
         if wanted.has_changes or wanted.repeat or is_dry:
             raise
@@ -208,11 +239,47 @@ async def changes_of(
     repeated = _repeated(wanted.repeat, left)
     if repeated:
         events.append(Repeats(slots=tuple(dict.fromkeys(repeated.values()))))
-    unsure = unsure_nodes(program, _given(wanted)) if wanted.has_changes else set[str]()
-    plan = _plan(effects, left, at_cut.version, repeated, unsure)
+    unsure = set[str]()
+    if _given(wanted) or program is not old:
+        differing = differing_nodes(old, program)
+        unsure = unsure_nodes(program, _given(wanted), differing)
+    plan = _plan(effects, left, at_cut.version, repeated, unsure, is_new=is_new)
     if plan.unsure and not (wanted.leave or is_dry):
         raise NotAllowedNow(_refusal(history, plan))
     return Changes(events=tuple(events), blobs=tuple(blobs), plan=plan)
+
+
+async def _graph(
+    request: Request, history: History, wanted: ForkRequest, at_cut: State
+) -> GraphChanged | None:
+    """Return the change to another version of the document; None if the saga runs that one."""
+    origin, tenant = at_cut.origin, request.caller.tenant
+    definition = await request.parts.catalog.find(tenant, wanted.workflow)
+    if definition.name != origin.workflow:
+        raise UserError(
+            f"`{definition.name}` is another workflow: name a version of `{origin.workflow}`, such as `{origin.workflow}@2`"
+        )
+    if definition.graph == origin.graph:
+        return None
+    return GraphChanged(
+        graph=definition.graph,
+        workflow=definition.name,
+        by=request.caller.by,
+        at=request.engine.clock.now(),
+        reason=wanted.reason,
+    )
+
+
+async def _outputs(history: History, at_cut: State, names: Mapping[str, str]) -> dict[str, Value]:
+    """Return outputs from the log, by the new name of the node; `names`: new names by the old ones."""
+    found: dict[str, Value] = {}
+    if names:
+        async with aclosing(history.entries(at_cut)) as entries:
+            async for entry in entries:
+                for event in entry.events:
+                    if isinstance(event, Gives) and not event.item and event.node in names:
+                        found[names[event.node]] = event.output
+    return found
 
 
 def _given(wanted: ForkRequest) -> dict[str, Any]:
@@ -220,20 +287,36 @@ def _given(wanted: ForkRequest) -> dict[str, Any]:
     return {**({} if wanted.input is UNSET else {"": wanted.input}), **wanted.outputs}
 
 
-def _problems(request: Request, program: Program, at_cut: State, wanted: ForkRequest) -> list[Problem]:
+async def _input_problems(
+    request: Request, program: Program, forked: State, wanted: ForkRequest, *, is_new: bool
+) -> Sequence[Problem]:
+    """Return the problems of the input; `is_new`: the saga's own has to fit another graph."""
+    schema, value = program.graph.input_schema, wanted.input
+    if schema is None or (value is UNSET and not is_new):
+        return ()
+    if value is UNSET:
+        own: Value = forked.origin.input
+        value = own.v
+        if own.ref:
+            blobs, tenant = request.engine.blobs, request.caller.tenant
+            value = msgspec.json.decode(await request.parts.call(blobs.get, tenant, own.ref))
+    return input_violations(schema, value)
+
+
+def _output_problems(
+    request: Request, program: Program, forked: State, wanted: ForkRequest, cut: int
+) -> list[Problem]:
     found = list[Problem]()
-    ahead = program.ahead_in(at_cut)
-    if wanted.input is not UNSET:
-        schema = program.graph.input_schema
-        found += () if schema is None else input_violations(schema, wanted.input)
+    names = {node.name: node for node in program.graph.nodes} if wanted.outputs else {}
+    ahead = program.ahead_in(forked) if names else 0
     for name, value in wanted.outputs.items():
-        node, path = program.nodes.get(name), f"/outputs/{name}"
+        node, path = names.get(name), f"/outputs/{name}"
         if node is None:
-            found.append(Problem(path, "is no step of the workflow", nearest(name, program.nodes)))
-        elif name not in at_cut.outputs and program.is_ahead(name, ahead):
-            found.append(Problem(path, f"is not over at version {at_cut.version}, and has no output yet"))
-        elif name not in at_cut.outputs or not program.is_needed(name, ahead):
-            found.append(Problem(path, f"has an output that nothing reads behind version {at_cut.version}"))
+            found.append(Problem(path, "is no step of the workflow", nearest(name, names)))
+        elif name not in forked.outputs and program.is_ahead(name, ahead):
+            found.append(Problem(path, f"is not over at version {cut}, and has no output yet"))
+        elif name not in forked.outputs or not program.is_needed(name, ahead):
+            found.append(Problem(path, f"has an output that nothing reads behind version {cut}"))
         else:
             tool = request.engine.tools.get(node.tool)
             own = None if tool is None or node.each is not None or node.callback is not None else tool.result
@@ -327,10 +410,14 @@ def _plan(
     cut: int,
     repeated: Mapping[str, str],
     unsure: Collection[str],
+    *,
+    is_new: bool,
 ) -> ForkPlan:
     def key(one: Found) -> Any:
         if one.slot in repeated:
             return NEW
+        if is_new and effects.is_of_saga(one):
+            return UNSURE
         return UNSURE if Slot.parse(one.slot).node in unsure else KEPT
 
     keys = [key(one) for one in left]

@@ -18,7 +18,7 @@ from baton.core.log.events import (
     StepStopped,
     StepSucceeded,
 )
-from baton.core.log.folding.forks import lineage_to
+from baton.core.log.folding.forks import fork_to, lineage_to
 from baton.core.log.folding.undo_folds import links_of, undone_by
 from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.slots import Slot
@@ -44,7 +44,11 @@ async def fork_saga(
             _check_key(state.keys[remembered], wanted)
             return accepted_answer(opened, changed=False) | ({"plan": None} if lists else {})
         cut = await check_fork(request, history, wanted)
-        changes = await changes_of(request, history, wanted, cut) if lists else Changes()
+        fork = _event_of(request, state, wanted, cut, key, now)
+        changes = Changes()
+        if lists or wanted.has_changes:
+            forked = fork_to(state, cut, request.entry(history, fork, now), fork)
+            changes = await changes_of(request, history, wanted, cut, forked)
         if now >= armed:
             armed = await request.arm(opened.head)
         if not is_stored:  # a caller that is refused stores nothing
@@ -53,25 +57,37 @@ async def fork_saga(
                     request.engine.blobs.put, request.caller.tenant, data, ref.partition(PERIOD)[2]
                 )
             is_stored = True
-        forked = Forked(
-            cut=cut.version,
-            branch=state.lineage.branch + 1,
-            by=request.caller.by,
-            at=now,
-            reason=wanted.reason,
-            key=key,
-            asked=wanted.asked,
-        )
-        entry = request.entry(history, (forked, *changes.events), now)
+        entry = request.entry(history, (fork, *changes.events), now)
         if await history.append(entry, wake=Wake(v=entry.version)):
+            if history.state.graphs != state.graphs:
+                opened.program = await request.program_of(history)
             return accepted_answer(opened, changed=True) | ({"plan": changes.plan} if lists else {})
         await history.catch_up()
 
 
-async def fork_plan(request: Request, opened: Opened, wanted: ForkRequest) -> dict[str, Any]:
-    """Return what a fork would leave behind, and fork nothing. Raises as the fork, but for the effects."""
-    cut = await check_fork(request, opened.history, wanted)
-    changes = await changes_of(request, opened.history, wanted, cut, is_dry=True)
+def _event_of(request: Request, state: State, wanted: ForkRequest, cut: State, key: str, now: int) -> Forked:
+    return Forked(
+        cut=cut.version,
+        branch=state.lineage.branch + 1,
+        by=request.caller.by,
+        at=now,
+        reason=wanted.reason,
+        key=key,
+        asked=wanted.asked,
+    )
+
+
+async def fork_plan(
+    request: Request, opened: Opened, wanted: ForkRequest, *, refuses: bool = False
+) -> dict[str, Any]:
+    """Return what a fork would leave behind, and fork nothing. Raises as the fork; for effects that it might
+    repeat only if it `refuses`.
+    """
+    history, now = opened.history, request.engine.clock.now()
+    cut = await check_fork(request, history, wanted)
+    fork = _event_of(request, history.state, wanted, cut, "", now)
+    forked = fork_to(history.state, cut, request.entry(history, fork, now), fork)
+    changes = await changes_of(request, history, wanted, cut, forked, is_dry=not refuses)
     return saga_summary(opened) | {"plan": changes.plan}
 
 
@@ -95,6 +111,7 @@ async def _check_cut(history: History, cut: int) -> State:
     last = history.state.version
     if not 1 <= cut <= last:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
+    _check_copied(history.state, cut)
     at_cut = await history.state_at(cut)
     undo = history.state.undo
     if undo.spans or undo.set_aside or undo.failed or undo.ways or at_cut.reverts_to is not None:
@@ -106,6 +123,15 @@ async def _check_cut(history: History, cut: int) -> State:
             "this saga was cancelled before it began and has nothing to go on from: fork its parent"
         )
     return at_cut
+
+
+def _check_copied(state: State, version: int) -> None:
+    """Raise `UserError` for a version that is of the saga from which this one was forked."""
+    if version <= state.origin.copied:
+        raise UserError(
+            f"version {version} is of saga {state.origin.source}, from which this one was forked; "
+            f"its own begin with {state.origin.copied + 1}"
+        )
 
 
 def _check_key(known: str, wanted: ForkRequest) -> None:
@@ -356,6 +382,8 @@ def _check_version(state: State, back_to: int) -> None:
         raise UserError(
             f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
         )
+    if back_to:
+        _check_copied(state, back_to)
 
 
 async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:

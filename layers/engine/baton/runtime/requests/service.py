@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         aliases,
         callbacks,
         claims,
+        copying,
         events,
         facts,
         fork_changes,
@@ -68,6 +69,7 @@ else:
     lists = OnDemand("baton.runtime.requests.lists")
     callbacks = OnDemand("baton.runtime.requests.callbacks")
     claims = OnDemand("baton.runtime.requests.claims")
+    copying = OnDemand("baton.runtime.requests.copying")
     events = OnDemand("baton.runtime.requests.events")
     facts = OnDemand("baton.runtime.requests.facts")
     fork_changes = OnDemand("baton.runtime.requests.fork_changes")
@@ -417,9 +419,18 @@ class Service:
         """
         return await self.fork_with(saga, key, version=cut, reason=reason)
 
-    async def fork_with(self, saga: str, key: str, *, dry_run: bool = False, **wanted: Any) -> dict[str, Any]:
-        """Fork as `ForkRequest(**wanted)` says; `dry_run`: only say what the fork would leave behind."""
+    async def fork_with(
+        self, saga: str, key: str, *, dry_run: bool = False, new: bool = False, **wanted: Any
+    ) -> dict[str, Any]:
+        """Fork as `ForkRequest(**wanted)` says. `dry_run`: only say what the fork would leave behind.
+        `new`: as a new saga.
+        """
         asked, opened = fork_changes.ForkRequest(**wanted), await self._request.open(saga)
+        if new and dry_run:
+            _, _, changes = await copying.plan_of_new(self._request, opened, asked, is_dry=True)
+            return saga_summary(opened) | {"plan": changes.plan}
+        if new:
+            return await copying.fork_to_new(self._request, opened, asked, key)
         if dry_run:
             return await forking.fork_plan(self._request, opened, asked)
         forked = await forking.fork_saga(self._request, opened, asked, key)

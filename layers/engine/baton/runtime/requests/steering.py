@@ -36,7 +36,7 @@ from baton.runtime.engine.request import (
 from baton.runtime.log.lease import is_over
 from baton.runtime.requests.costs import rows_between
 from baton.runtime.requests.fork_changes import ForkRequest, cut_before_failure
-from baton.runtime.requests.forking import fork_saga
+from baton.runtime.requests.forking import fork_plan, fork_saga
 from baton.runtime.starting.catalog import ALL_WORKFLOWS
 
 
@@ -85,9 +85,11 @@ async def wake_saga(request: Request, opened: Opened) -> dict[str, Any]:
 # ---- retry
 
 
-async def retry_saga(request: Request, opened: Opened, key: str) -> dict[str, Any]:
+async def retry_saga(
+    request: Request, opened: Opened, key: str, workflow: str = "", *, is_dry: bool = False
+) -> dict[str, Any]:
     """Fork a failed saga from the last entry before its failed step began. A repeated key makes no second
-    fork.
+    fork. `workflow`: the version of its document with which it goes on. `is_dry`: only check that it can.
 
     Raises `NotAllowedNow` for a saga that cannot be retried.
     """
@@ -95,7 +97,10 @@ async def retry_saga(request: Request, opened: Opened, key: str) -> dict[str, An
     if key and FORK_KEY + key in state.keys:
         return accepted_answer(opened, changed=False)
     check_retry(state)
-    wanted = ForkRequest(version=await cut_before_failure(opened.history), reason="retry")
+    cut = await cut_before_failure(opened.history)
+    wanted = ForkRequest(version=cut, reason="retry", workflow=workflow)
+    if is_dry:
+        return await fork_plan(request, opened, wanted, refuses=True)
     return await fork_saga(request, opened, wanted, key, lists=False)
 
 
@@ -250,10 +255,13 @@ class SteeringService:
 
         return await self._all("cancel", wanted, _OPEN, look, act, part)
 
-    async def retry(self, wanted: SagaFilter, key: str, part: Part) -> SteeredPage:
+    async def retry(self, wanted: SagaFilter, key: str, part: Part, version: str = "") -> SteeredPage:
         """Retry failed sagas from their failed steps. With the key of an earlier request, none is retried
-        again that this has retried.
+        again that this has retried. `version`: that of the workflow with which they go on, by number or tag.
         """
+        workflow = f"{wanted.workflow}@{version}" if version else ""
+        if version:
+            await self._request.parts.catalog.find(self._tenant, workflow)
 
         def look(state: State) -> str | None:
             is_done = bool(key) and FORK_KEY + key in state.keys
@@ -263,9 +271,11 @@ class SteeringService:
             return code if wanted.code in ("", code) else None
 
         async def act(opened: Opened) -> bool:
-            return bool((await retry_saga(self._request, opened, key))["changed"])
+            answer = await retry_saga(self._request, opened, key, workflow, is_dry=part.dry_run)
+            return bool(answer.get("changed"))
 
-        return await self._all("retry", wanted, ("done",), look, act, part, _FAILED, check_retry)
+        tries = bool(version)  # the log of each says if it can go on with that version
+        return await self._all("retry", wanted, ("done",), look, act, part, _FAILED, check_retry, tries)
 
     async def _marked(self, wanted: SagaFilter, pause: Pause | None, part: Part) -> SteeredPage | None:
         """Have new sagas begin paused, or (no pause) no longer. Return a page if the time was over before all
@@ -301,8 +311,11 @@ class SteeringService:
         part: Part,
         statuses: Collection[str] = (),
         check: Callable[[State], None] = lambda _: None,
+        tries: bool = False,
     ) -> SteeredPage:
-        """Look at the next sagas, and act on those that match, until `limit` match or the time is over."""
+        """Look at the next sagas, and act on those that match, until `limit` match or the time is over.
+        `tries`: a dry run acts, too, and changes nothing.
+        """
         of = [what, wanted.workflow, wanted.since, wanted.code, sorted(wanted.labels.items())]
         begins = dict.fromkeys(groups, wanted.since)
         counts, changed, refused = Counter[tuple[str, str]](), 0, list[RefusedSaga]()
@@ -319,7 +332,7 @@ class SteeringService:
                     if (code := look(history.state)) is None:
                         return None, False, ""
                     check(history.state)
-                    if part.dry_run:
+                    if part.dry_run and not tries:
                         return code, False, ""
                     opened = Opened(head, history, await self._request.program_of(history))
                     return code, await act(opened), ""

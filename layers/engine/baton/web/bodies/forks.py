@@ -51,10 +51,22 @@ class ForkBody(Body):
         description="By step that is over at that version: the output with which the saga goes on.",
         examples=[{"quote": {"price": 80}}],
     )
+    workflow: str = Field(
+        "",
+        max_length=128,
+        description="Version of the workflow with which the saga goes on: NAME, NAME@VERSION or NAME@TAG.",
+        examples=["pay@3"],
+    )
     repeat: list[_Step] = Field(
         default_factory=list,
         max_length=_MOST_STEPS,
         description="Steps that act again: their effects get new idempotency keys.",
+    )
+    as_: Literal["", "saga"] = Field(
+        "",
+        alias="as",
+        description="`saga`: go on as a new saga, with a log that begins with copies of the entries up to there. The other one stays "
+        "as it is. If omitted, the saga itself goes on.",
     )
     leave: bool = Field(
         False,
@@ -74,13 +86,6 @@ class ForkBody(Body):
     @property
     def wanted(self) -> dict[str, Any]:
         """The fields of a `ForkRequest`."""
-        said: dict[str, Any] = {
-            "version": self.version,
-            "before": self.before,
-            "stable": bool(self.at),
-            "reason": self.reason,
-            "outputs": self.outputs,
-            "repeat": tuple(self.repeat),
-            "leave": self.leave,
-        }
+        said = self.model_dump(exclude={"at", "as_", "dry_run", "input"})
+        said |= {"stable": bool(self.at), "repeat": tuple(self.repeat)}
         return said | ({"input": self.input} if "input" in self.model_fields_set else {})

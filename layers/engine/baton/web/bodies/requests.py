@@ -570,6 +570,23 @@ class MatchManyBody(ManyBody):
     labels: dict[str, str] = Field(default_factory=dict, description="Labels that a saga must have.")
 
 
+class RetryManyBody(MatchManyBody):
+    """Failed sagas to retry, and the version of their workflow with which they go on."""
+
+    workflow_version: str = Field(
+        "",
+        max_length=64,
+        description="Version of the workflow, by number or tag. If omitted, each saga goes on with its own.",
+        examples=["4", "main"],
+    )
+
+    @model_validator(mode="after")
+    def _is_of_one(self) -> RetryManyBody:
+        if self.workflow_version and self.tenant:
+            raise ValueError("a `workflow_version` goes with a `workflow`")
+        return self
+
+
 class CancelManyBody(MatchManyBody):
     """Sagas to cancel, with the reason and the mode."""
 

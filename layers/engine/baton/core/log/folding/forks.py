@@ -17,7 +17,19 @@ from baton.core.log.folding.fold import apply
 from baton.core.log.folding.received import cancelling_signal, completions_of
 from baton.core.log.folding.whole_folds import fold_cancelled, fold_parked, with_time
 from baton.core.log.folding.workflow_limits import cut_back
-from baton.core.log.state import ANSWER, FORK_KEY, Lineage, Segment, State, clear_open_work
+from baton.core.log.records import Paused
+from baton.core.log.state import (
+    ANSWER,
+    FORK_KEY,
+    Counts,
+    Lineage,
+    Money,
+    Outbox,
+    Recovery,
+    Segment,
+    State,
+    clear_open_work,
+)
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
@@ -52,6 +64,8 @@ def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) ->
         )
     if fork.undo:
         return _to_undo(before, entry, fork)
+    if fork.source:
+        return _copied(at_cut, entry, fork)
     is_ending = bool(before.ended or before.is_stopping)
     later = fork.at - at_cut.last_at
     called_off = {
@@ -97,10 +111,7 @@ def _branched(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) ->
         corrections={},
         undo=_undoable(before.undo, at_cut.undo, at_cut.tokens),
         held={},
-        pauses={
-            slot: replace(paused, ends_by=paused.ends_by and paused.ends_by + later)
-            for slot, paused in at_cut.pauses.items()
-        },
+        pauses=_paused_for(at_cut, later),
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),
@@ -127,6 +138,49 @@ def is_stable(entry: ev.Entry, after: State, undo: Undoable) -> bool:
 def _remembered(fork: ev.Forked) -> str:
     """Return the text by which a repeated request for the fork is recognised."""
     return f"{fork.cut} {fork.asked}" if fork.asked else str(fork.cut)
+
+
+def _copied(at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
+    """Return the state with which a new saga goes on from the copied entries of another one.
+
+    Effects before the cut, their cost, and what is under way elsewhere belong to that one. Children and work
+    elsewhere begin anew, with ids of this saga; calls are approved and questions are asked anew.
+    """
+    later = fork.at - at_cut.last_at
+    after = {slot: work.after_fork(None, is_ending=True, later=later) for slot, work in at_cut.open.items()}
+    used = cut_back(at_cut, at_cut, fork.at)
+    forked = replace(
+        at_cut,
+        version=entry.version,
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(at_cut)),
+        last_at=entry.at,
+        epoch=0,
+        invocation="",
+        origin=replace(at_cut.origin, source=fork.source, copied=fork.cut),
+        counts=Counts(steps=at_cut.counts.steps),
+        begun=dict.fromkeys(at_cut.begun, fork.at),
+        money=Money(budget=at_cut.money.budget),
+        used={scope: replace(one, cost=0, tokens=0, turns=0) for scope, one in used.items()},
+        failing={},
+        held={},
+        corrections={},
+        recovery=Recovery(),
+        outbox=Outbox(),
+        keys={key: value for key, value in at_cut.keys.items() if not key.startswith(FORK_KEY)},
+        open={slot: work for slot, work in after.items() if work is not None},
+        approved={},
+        undo=Undoable(),
+        pauses=_paused_for(at_cut, later),
+        orphaned_children=(),
+    )
+    return asked_anew(without_whole_saga_stops(forked), fork.at)
+
+
+def _paused_for(at_cut: State, later: int) -> dict[str, Paused]:
+    return {
+        slot: replace(paused, ends_by=paused.ends_by and paused.ends_by + later)
+        for slot, paused in at_cut.pauses.items()
+    }
 
 
 def fork_in(entry: ev.Entry) -> ev.Forked | None:
