@@ -28,7 +28,6 @@ from tests.kit.tampering import (
     spoil_snapshots,
 )
 from tests.kit.world import World
-from tests.runtime.test_patches import change
 
 
 async def waiting(**options: Any) -> tuple[World, str]:
@@ -240,6 +239,14 @@ BESIDE = EARLIER.replace("value: 1}", "value: 1}, beside: {tool: work, with: {n:
 ELSEWHERE = EARLIER.replace("r: {after: q", "x: {after: q, wait: {signal: then}}, r: {after: x")
 
 
+async def change(world: World, saga: str, later: str, document: str = "") -> None:
+    """The graph of another version for a saga, without a question."""
+    service = world.service()
+    graph = (await service.register(later, json_only=False)).definition.graph
+    changed = ev.GraphChanged(graph=graph, workflow="w", by="ann", at=1, document=document)
+    await service._request.append(await service._request.open(saga), lambda state, now: changed)
+
+
 async def changed(later: str, *signals: str) -> tuple[World, str]:
     """A saga that runs another graph than it began with, of which nothing is left."""
     world = World.start()
@@ -290,10 +297,7 @@ async def test_a_patched_graph_is_compiled_again_from_its_own_document() -> None
     await asyncio.sleep(1)
     text = LATER.encode()
     document = (await asyncio.to_thread(world.blobs.put, "acme", text)).removeprefix(SCHEME)
-    opened = await world.service()._request.open(saga)
-    graph = (await world.service().register(LATER, json_only=False)).definition.graph
-    patched = ev.GraphChanged(graph=graph, workflow="w", by="ann", at=1, document=document)
-    await world.service()._request.append(opened, lambda state, now: patched)
+    await change(world, saga, LATER, document)
     world.store.definitions._versions["acme", "w"].pop(2)
     await asyncio.sleep(1)
     lost = world.blobs.stored.pop(("acme", SCHEME + (await world.queries().show(saga))["graph"]))
