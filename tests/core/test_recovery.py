@@ -20,11 +20,13 @@ from baton.core.log.state import ANSWER, State
 from baton.core.recovery import (
     Damage,
     EndLease,
+    GoBack,
     LostGraph,
     MakeDue,
     PutGraph,
     ReadLog,
     Recover,
+    can_go_back,
     decided_again,
     diagnose,
     repair,
@@ -127,6 +129,31 @@ def test_a_lost_graph_is_stored_again_where_its_document_gives_it() -> None:
     assert (
         repair(diagnose(HEALTHY, ReadLog(state=SAGA.state), LostGraph(graph="g", why="x"), NOW, LIMITS)) == ()
     )
+
+
+BACK = ev.GraphChanged(graph="h", workflow="w", by="doctor", at=NOW, reason="its graph is lost")
+
+
+def test_without_its_document_the_saga_goes_back_to_a_graph_that_it_ran_before(says: Says) -> None:
+    lost = LostGraph(graph="g", why="it is gone", back=BACK)
+    state = SAGA.state
+    (finding,) = diagnose(HEALTHY, ReadLog(state=state), lost, NOW, LIMITS)
+    says(finding.remedy)
+    change = GoBack(state.version + 1, state.lineage.branch, BACK)
+    assert repair([finding], asked=False) == (change, MakeDue())
+    damaged = ReadLog(state=state, damage=damage())
+    assert not any(isinstance(one, GoBack) for one in repair(diagnose(HEALTHY, damaged, lost, NOW, LIMITS)))
+
+
+def test_a_graph_without_the_places_that_the_saga_has_come_to_is_none_to_go_back_to() -> None:
+    state, program = SAGA.state, SAGA.program
+    assert can_go_back(state, program, SAGA.entries)
+    elsewhere = replace(state, tokens={**state.tokens, "elsewhere": {}})
+    by_another = replace(state, tokens={slot: {"elsewhere": True} for slot in state.tokens})
+    assert not any(can_go_back(one, program, ()) for one in (elsewhere, by_another))
+    token = ev.Token("a", "elsewhere", ())
+    ended = ev.NodeSkipped(node="a", iteration=(), emits=(token,))
+    assert not can_go_back(state, program, [ev.Entry(version=9, at=NOW, invocation="i", events=(ended,))])
 
 
 # ---- damaged logs

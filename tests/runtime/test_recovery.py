@@ -13,7 +13,7 @@ from baton.core import recovery as core
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log import snapshots
-from baton.core.log.codec import decode_entry, encode_entry
+from baton.core.log.codec import SCHEME, decode_entry, encode_entry
 from baton.errors import CorruptLog, NotAllowedNow
 from baton.runtime.recovery import Diagnosis
 from tests.kit.corpus import start
@@ -227,6 +227,83 @@ async def test_a_graph_whose_document_is_no_help_is_left_to_a_person_in_words(lo
     assert (finding.code, finding.repairable) == (core.GRAPH_LOST, False)
     with says.raised(NotAllowedNow):
         await world.service().resume(saga)
+
+
+EARLIER = """
+name: w
+nodes: {q: {wait: {signal: go}}, r: {after: q, wait: {signal: next}}, a: {after: r, value: 1}}
+output: ${ctx.a.output}
+"""
+LATER = EARLIER.replace("value: 1}", "value: 2}")
+BESIDE = EARLIER.replace("value: 1}", "value: 1}, beside: {tool: work, with: {n: 1}, after: q}")
+ELSEWHERE = EARLIER.replace("r: {after: q", "x: {after: q, wait: {signal: then}}, r: {after: x")
+
+
+async def change(world: World, saga: str, later: str, document: str = "") -> None:
+    """The graph of another version for a saga, without a question."""
+    service = world.service()
+    graph = (await service.register(later, json_only=False)).definition.graph
+    changed = ev.GraphChanged(graph=graph, workflow="w", by="ann", at=1, document=document)
+    await service._request.append(await service._request.open(saga), lambda state, now: changed)
+
+
+async def changed(later: str, *signals: str) -> tuple[World, str]:
+    """A saga that runs another graph than it began with, of which nothing is left."""
+    world = World.start()
+    saga = await start(world, EARLIER, {}, "w")
+    await asyncio.sleep(1)
+    await change(world, saga, later)
+    await asyncio.sleep(1)
+    for name in signals:
+        await world.service().signal(saga, name, {}, "k")
+        await asyncio.sleep(5)
+    newest = next(iter(world.store.definitions.versions("acme", "w", 1)))
+    for lost in (SCHEME + newest.graph, newest.document):
+        del world.blobs.stored["acme", lost]
+    world._idle.clear()
+    return world, saga
+
+
+async def test_without_graph_and_document_the_saga_goes_on_with_the_graph_that_it_ran_before(
+    says: Says,
+) -> None:
+    world, saga = await changed(LATER, "go")
+    found = await diagnosed(world, saga)
+    assert (codes(found), found.findings[0].repairable) == ([core.GRAPH_LOST], True)
+    rewrite_head(world, saga, due_at=1, lane="work")
+    await asyncio.sleep(90)
+    assert world.dead_letters.count() == 0
+    (gone_back,) = [one for one in world.events(saga) if isinstance(one, ev.GraphChanged)][1:]
+    says(gone_back.reason)
+    await world.service().signal(saga, "next", {}, "k")
+    await asyncio.sleep(5)
+    assert (await world.queries().show(saga))["result"] == 1
+    for read_it in (world.queries().steps, world.queries().way, world.queries().events):
+        assert await read_it(saga, 0, 50)
+    assert await world.queries().cost(saga)
+    assert (await world.service().replay(saga)).folded
+
+
+@pytest.mark.parametrize("later", [ELSEWHERE, BESIDE], ids=["it stands elsewhere", "it was elsewhere"])
+async def test_a_saga_that_the_graph_before_does_not_fit_is_left_to_a_person(later: str) -> None:
+    world, saga = await changed(later, "go")
+    (finding,) = (await diagnosed(world, saga)).findings
+    assert (finding.code, finding.repairable) == (core.GRAPH_LOST, False)
+
+
+async def test_a_patched_graph_is_compiled_again_from_its_own_document() -> None:
+    world = World.start()
+    saga = await start(world, EARLIER, {}, "w")
+    await asyncio.sleep(1)
+    text = LATER.encode()
+    document = (await asyncio.to_thread(world.blobs.put, "acme", text)).removeprefix(SCHEME)
+    await change(world, saga, LATER, document)
+    world.store.definitions._versions["acme", "w"].pop(2)
+    await asyncio.sleep(1)
+    lost = world.blobs.stored.pop(("acme", SCHEME + (await world.queries().show(saga))["graph"]))
+    world._idle.clear()
+    await world.service().resume(saga)
+    assert lost in world.blobs.stored.values()
 
 
 async def test_nothing_stable_is_left_to_a_person_and_to_a_dead_letter(says: Says) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from baton.core.decide.carrying import carry_problems
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -25,6 +26,7 @@ from baton.core.log.folding.forks import recovery_cut
 from baton.core.log.folding.received import CALLBACK
 from baton.core.log.questions import WHOLE
 from baton.core.log.records import Child, Shown
+from baton.core.log.slots import Slot
 from baton.core.log.state import ANSWER, State, group_of, status_of
 from baton.core.log.undos import UndoBegan
 
@@ -95,11 +97,25 @@ class LostGraph(Struct, frozen=True, kw_only=True):
     """Graph of a saga whose object is gone or damaged.
 
     `data`: the same graph, compiled again from its document; empty: it cannot be, for the reason `why`.
+    `back`: the change to the newest graph that the saga ran before and can go on with, if there is one.
     """
 
     graph: str
     data: bytes = b""
     why: str = ""
+    back: ev.GraphChanged | None = None
+
+
+def can_go_back(state: State, earlier: Program, since: Iterable[ev.Entry]) -> bool:
+    """Return true if a saga can go on with a graph that it ran before: that has all places that something has
+    come to, now or in the entries `since`, and nothing of it would wait for what does not run any more.
+    """
+    slots = [slot for slot in state.tokens if "#" not in slot]
+    names = {Slot.parse(slot).node for slot in (*slots, *state.closed, *state.late)}
+    names |= {sender for slot in slots for sender in state.tokens[slot] if sender}
+    events = (event for entry in since for event in entry.events)
+    names |= {token.dst for event in events if isinstance(event, ev.Settles) for token in event.emits}
+    return names <= earlier.nodes.keys() and not carry_problems(state, earlier, earlier, may_run=False)
 
 
 class MakeDue(Struct, frozen=True):
@@ -116,6 +132,14 @@ class PutGraph(Struct, frozen=True):
     data: bytes
 
 
+class GoBack(Struct, frozen=True):
+    """Append the change to an earlier graph, unless that version exists."""
+
+    version: int
+    branch: int
+    change: ev.GraphChanged
+
+
 class Recover(Struct, frozen=True):
     """Append the entry with which the saga goes on in a new branch, unless that version exists."""
 
@@ -125,7 +149,7 @@ class Recover(Struct, frozen=True):
     recovery: ev.WorkflowRecovered
 
 
-Command: TypeAlias = MakeDue | EndLease | PutGraph | Recover
+Command: TypeAlias = MakeDue | EndLease | PutGraph | GoBack | Recover
 
 NOT_DUE, STALE, NOT_WOKEN, DUE_TOO_LATE = "not_due", "stale_head", "not_woken", "due_too_late"
 LEASE_TOO_LONG, STILL_DUE, GRAPH_LOST = "lease_too_long", "still_due", "graph_lost"
@@ -175,7 +199,7 @@ def diagnose(
     """
     found: list[Finding] = []
     if isinstance(graph, LostGraph):
-        found.append(_lost(graph))
+        found.append(_lost(graph, log))
     if head.owner and head.until > now + LONGEST_INVOCATION_MS + limits.lease_grace_ms + limits.clock_skew_ms:
         message = f"the lease of {head.owner} ends at {iso(head.until)}, later than any invocation"
         found.append(
@@ -265,11 +289,17 @@ def _wrong_cache(head: CachedHead, state: State, program: Program | None) -> str
     return ""
 
 
-def _lost(graph: LostGraph) -> Finding:
+def _lost(graph: LostGraph, log: ReadLog) -> Finding:
     message = f"the object of graph {graph.graph} is gone or damaged"
     if graph.data:
         remedy = "its document compiles to the same graph, which is stored again"
         return _finding(GRAPH_LOST, message, remedy, PutGraph(graph.data), MakeDue())
+    if graph.back is not None and log.damage is None:
+        state, back = log.state, graph.back
+        remedy = f"{graph.why}: the saga goes on with graph {back.graph}, which it ran before"
+        return _finding(
+            GRAPH_LOST, message, remedy, GoBack(state.version + 1, state.lineage.branch, back), MakeDue()
+        )
     remedy = f"{graph.why}: restore the object from its bucket's versions or a backup, then resume the saga"
     return _finding(GRAPH_LOST, message, remedy)
 

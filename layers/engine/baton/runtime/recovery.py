@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import encode_graph, hash_of, split_hash, starter_of
-from baton.core.log.codec import encode_entry
-from baton.core.log.events import Entry, Forked
-from baton.core.log.state import State, status_of
+from baton.core.log.codec import SCHEME, encode_entry
+from baton.core.log.events import Entry, Event, Forked, GraphChanged
+from baton.core.log.state import Origin, State, status_of
 from baton.core.on_demand import OnDemand
 from baton.core.read.answers import Count, Cursor, Status, View
 from baton.core.recovery import (
@@ -33,11 +34,13 @@ from baton.core.recovery import (
     Damage,
     EndLease,
     Finding,
+    GoBack,
     LostGraph,
     MakeDue,
     PutGraph,
     ReadLog,
     Recover,
+    can_go_back,
     damaged_head,
     decided_again,
     diagnose,
@@ -141,7 +144,7 @@ class Doctor:
             history, damage = await self._read(before)
             after = await self._head(ref)
             if after == before:
-                return Examined(before, history, await self._findings(before, history.state, damage))
+                return Examined(before, history, await self._findings(before, history, damage))
             before = after
         history, _ = await self._read(before)
         return Examined(before, history, ())  # so many writers are at work on it
@@ -158,10 +161,10 @@ class Doctor:
             return history, await history.damage(head.folded)
         return history, None
 
-    async def _findings(self, head: Head, state: State, damage: Damage | None) -> tuple[Finding, ...]:
-        origin, graph = state.origin, None
+    async def _findings(self, head: Head, history: History, damage: Damage | None) -> tuple[Finding, ...]:
+        graph, state = None, history.state
         if state.version:
-            graph = await self._graph(head.ref.tenant, origin.workflow, origin.graph)
+            graph = await self._graph(head.ref.tenant, history)
         read = ReadLog(state=state, damage=damage)
         return diagnose(head, read, graph, self._engine.clock.now(), self._engine.limits)
 
@@ -279,10 +282,12 @@ class Doctor:
             raise NotFound(f"there is no saga `{ref.id}`")
         return head
 
-    async def _graph(self, tenant: str, workflow: str, graph: str) -> Program | LostGraph | None:
+    async def _graph(self, tenant: str, history: History) -> Program | LostGraph | None:
         """Return the program of a graph whose object is there, or what becomes of its document.
         A program that this process remembers does not tell if the object is there.
         """
+        state = history.state
+        graph = state.origin.graph
         key = tenant, graph
         if (known := self._graphs.get(key)) is None or isinstance(known, LostGraph):
             whole, _ = split_hash(graph)
@@ -292,32 +297,61 @@ class Doctor:
             except UnknownEntry:
                 return None
             except CorruptLog:
-                self._graphs[key] = await self._compiled(tenant, workflow, whole)
+                lost = await self._compiled(tenant, state.origin, whole)
+                is_open = state.ended is None and not lost.data
+                back = await self._back(history, lost.why) if is_open else None
+                return replace(lost, back=back)
         return self._graphs[key]
 
-    async def _compiled(self, tenant: str, workflow: str, graph: str) -> LostGraph:
+    async def _back(self, history: History, why: str) -> GraphChanged | None:
+        """Return the change to the newest graph that the saga ran before and that fits, if there is one."""
+        state, tenant = history.state, history.ref.tenant
+        for earlier in reversed(state.graphs):
+            try:
+                await self._call(self._engine.blobs.get, tenant, SCHEME + split_hash(earlier.graph)[0])
+                program = await self._scope.catalog.program(tenant, earlier.graph)
+            except CorruptLog:
+                continue
+            since = [one async for one in _entries_after(history, earlier.last)]
+            if can_go_back(state, program, since):
+                return GraphChanged(
+                    graph=earlier.graph,
+                    workflow=earlier.workflow,
+                    document=earlier.document,
+                    by=self._by,
+                    at=self._engine.clock.now(),
+                    reason=f"its graph is lost: {why}",
+                    counts=program.counts,
+                )
+        return None
+
+    async def _compiled(self, tenant: str, origin: Origin, graph: str) -> LostGraph:
         """Compile the document of a lost graph again."""
-        catalog, name = self._scope.catalog, starter_of(workflow.partition("@")[0])
+        if origin.document:
+            return await self._made(tenant, graph, SCHEME + origin.document, "its patched document")
+        name = starter_of(origin.workflow.partition("@")[0])
         found = await self._call(self._engine.store.definitions.versions, tenant, name, VERSIONS)
         definition = next((one for one in found if one.graph == graph), None)
         if definition is None:
             why = f"none of the newest {VERSIONS} versions of `{name}` has this graph"
             return LostGraph(graph=graph, why=why)
-        version = f"`{name}@{definition.version}`"
+        return await self._made(tenant, graph, definition.document, f"`{name}@{definition.version}`")
+
+    async def _made(self, tenant: str, graph: str, document: str, name: str) -> LostGraph:
         try:
-            text = await catalog.document(definition)
+            text = (await self._call(self._engine.blobs.get, tenant, document)).decode()
             made = compiler.compile_document(
                 text, tools_for(tenant, self._engine.tools), kinds=self._engine.kinds
             )
         except CorruptLog:
-            return LostGraph(graph=graph, why=f"the document of {version} is gone, too")
+            return LostGraph(graph=graph, why=f"the document of {name} is gone, too")
         except UserError as error:
             return LostGraph(
-                graph=graph, why=f"{version} does not compile with the deployed tools: {error.detail}"
+                graph=graph, why=f"{name} does not compile with the deployed tools: {error.detail}"
             )
         data = encode_graph(made)
         if hash_of(data) != graph:
-            return LostGraph(graph=graph, why=f"{version} compiles to another graph with the deployed code")
+            return LostGraph(graph=graph, why=f"{name} compiles to another graph with the deployed code")
         return LostGraph(graph=graph, data=data)
 
     async def _perform(self, examined: Examined, command: Command) -> bool:
@@ -332,24 +366,37 @@ class Doctor:
             case PutGraph(data):
                 await self._call(self._engine.blobs.put, head.ref.tenant, data)
                 return True
-            case Recover():
-                entry = self._recovery(examined, command, now)
-                record = Record(
-                    entry.branch, entry.version, encode_entry(entry), expires=examined.head.expires
-                )
-                return await self._call(log.append, head.ref, record, Wake(v=entry.version)) is not None
+            case GoBack(version, branch, change):
+                return await self._append(examined, version, branch, now, (change,))
+            case Recover(version, branch, cut, recovery):
+                forked = Forked(cut=cut, branch=branch + 1, by=self._by, at=now, reason=recovery.reason)
+                return await self._append(examined, version, branch, now, (recovery, forked))
 
-    def _recovery(self, examined: Examined, command: Recover, now: int) -> Entry:
-        branch, recovery = command.branch, command.recovery
-        forked = Forked(cut=command.cut, branch=branch + 1, by=self._by, at=now, reason=recovery.reason)
-        return Entry(
-            version=command.version,
+    async def _append(
+        self, examined: Examined, version: int, branch: int, now: int, events: tuple[Event, ...]
+    ) -> bool:
+        entry = Entry(
+            version=version,
             branch=branch,
             at=now,
             invocation=self._scope.invocation.id,
             traceparent=self._scope.traceparent(examined.history.state.origin.traceparent),
-            events=(recovery, forked),
+            events=events,
         )
+        head = examined.head
+        record = Record(entry.branch, entry.version, encode_entry(entry), expires=head.expires)
+        return await self._call(self._engine.log.append, head.ref, record, Wake(v=entry.version)) is not None
+
+
+async def _entries_after(history: History, version: int) -> AsyncIterator[Entry]:
+    """Yield the entries after a version, from the newest on."""
+    newest = history.state.version
+    while newest > version:
+        page = await history.entries_to(newest)
+        for entry in reversed(page):
+            if entry.version > version:
+                yield entry
+        newest = page[0].version - 1
 
 
 def _divergence(at: str, version: int, stored: list[str], replayed: list[str]) -> Divergence | None:

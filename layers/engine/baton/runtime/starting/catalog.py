@@ -384,8 +384,15 @@ class Catalog:
         if not state.graphs or not (is_reader or state.undo.is_known):
             return program
         return program.with_earlier(
-            [(one.last, await self.program(tenant, one.graph)) for one in state.graphs]
+            [(one.last, await self._earlier(tenant, one.graph, program)) for one in state.graphs]
         )
+
+    async def _earlier(self, tenant: str, graph: str, present: Program) -> Program:
+        """Return the program of a graph that a saga ran before; of one that is lost, the present program."""
+        try:
+            return await self.program(tenant, graph)
+        except MissingGraph:
+            return present
 
 
 def _inner(definition: Definition, graph: str) -> Definition:
