@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
 MOST_LINES = 700
 MOST_FILES = 35  # right in a folder of the product: a list that is read, not searched
-MOST_PRODUCT_FILES = 500
+MOST_PRODUCT_FILES = 505
 LEAST_MEDIAN = 180  # lines of a file of the product, those of `__init__.py` aside
 LEAST_LINES = 60
 # Folders of registries, whose entries are short: a kind of node, a strategy, a channel.

@@ -25,7 +25,7 @@ SAGA = f"/sagas/{ADA.id}"
 
 
 def paths() -> list[str]:
-    # Nothing of these is there, or asked for: a breaker that has opened, a claim, a letter, an incident, a schedule, a user.
+    # Nothing of these is there, or asked for: a breaker that has opened, a claim, a letter, an incident, a schedule, a user, a tag.
     absent = {
         "/breakers/{breaker}",
         "/claims",
@@ -34,6 +34,7 @@ def paths() -> list[str]:
         "/incidents/{incident}",
         "/schedules/{name}",
         "/users/facts",
+        "/workflows/{name}/tags/{tag}",
     }
     found = [route.path for route in ROUTES if route.method == "GET" and route.path not in absent]
     for name, value in PLACES.items():

@@ -319,9 +319,7 @@ class Saga(View):
     former_graphs: Annotated[
         list[FormerGraph], "Graphs that the saga ran before its graph was changed, oldest first."
     ]
-    workflow_tag: Annotated[
-        str | None, "Tag that named the version at the start. Null if the start named none."
-    ]
+    workflow_tag: Annotated[str | None, "Tag that named the version at the start. Null: none did."]
     build: Annotated[
         str | None,
         "Build of the code with which the saga stays. Null if it goes on with the newest code.",
