@@ -31,7 +31,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
-from baton.ports import LANES, Account, Message, SagaRef, Wake, Watch
+from baton.ports import LANES, Account, Head, Message, SagaRef, Wake, Watch
 from baton.ports.models import Models
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
@@ -417,10 +417,14 @@ class World:
             if len(self.plan.writes) > self.runaway:
                 self.endings.append(AssertionError(f"{self.runaway} writes and no end in sight"))
                 break
-            if heads and all(
-                not head.owner and (head.due_at is None or head.status == "parked") for head in heads
-            ):
+            if heads and all(map(self._rests, heads)):
                 break
+
+    @staticmethod
+    def _rests(head: Head) -> bool:
+        """A parked saga may be due for a notice that could not be sent: a worker is about to take it then."""
+        is_due = head.due_at is not None and (head.status != "parked" or head.due_at <= VirtualClock().now())
+        return not head.owner and not is_due
 
     def entries(self, saga: str, tenant: str = TENANT) -> list[Entry]:
         """The log of a saga, all branches, in order of versions."""
