@@ -31,7 +31,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.ports.log import MAX_DELAY_S
 from baton.runtime.requests.queries import MAX_EVENTS, MAX_LIST
-from baton.runtime.requests.service import MAX_DOCUMENT
+from baton.runtime.requests.registering import MAX_DOCUMENT
 from baton.web.bodies.requests import MAX_KEY
 from docs.document_tables import (
     approval_fields,

@@ -103,6 +103,10 @@ def test_a_saga_is_patched(api: FakeApi, baton: Baton, tmp_path: Path, says: Say
     says(baton("patch", "s1", "--undo", "--for", "7").stdout)
     assert api.asked[-1].json == {"for": 7, "description": "", "dry_run": False, "undo": True}
     assert json.loads(baton("patch", "s1", "--undo", "--json").stdout) == PATCHED
+    api.on(
+        "GET /sagas/s1/workflow", (200, {"saga": "s1", "graph": "9" * 64, "nodes": [], "document": "name: w"})
+    )
+    assert baton("patch", "s1", "--print").stdout == "name: w\n"
     api.on("POST /sagas/s1/patches", (202, {**PATCHED, "changed": False, "changes": [], "notes": []}))
     says(baton("patch", "s1", "--undo").stdout)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from baton.core.conditions.model import Compare
-from baton.core.decide.carrying import carry_problems, dropped_outputs
+from baton.core.decide.carrying import carry_problems, dropped_outputs, still_to_run
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.failures.alternatives import Alternative
@@ -191,6 +191,7 @@ def at_b() -> Saga:
 
 def test_what_is_to_come_may_change_in_any_way() -> None:
     new = chain_of("a", "b", "x", "d", x={"kind": "wait", "signal": "ok"})
+    assert still_to_run((saga := at_b()).state, saga.program, new) == {"b", "x", "d"}
     assert told(at_b(), new) == []
 
 
@@ -501,6 +502,8 @@ def test_outputs_that_the_new_graph_reads_are_given_again() -> None:
     assert saga.state.outputs == {}
     new = chain_of("a", "b", "c", "e", e={"arguments": {"x": "${ctx.a.output}"}})
     assert dropped_outputs(saga.state, saga.program, new) == {"a": "a"}
+    read_before = chain_of("a", "b", "c", b={"arguments": {"x": "${ctx.a.output}"}})
+    assert dropped_outputs(saga.state, saga.program, read_before) == {}, "it has been read"
     patch(saga, new, outputs={"a": ev.Value(v=1)})
     saga.go(done("c"))
     (step,) = steps_of(saga.go())

@@ -33,6 +33,7 @@ TELLING = {
     "BadSchema", "Fault", "Problem", "Refused", "_NoSchema", "_Unfit", "_malformed", "refuse", "say",
 }  # fmt: skip
 ELSEWHERE = {
+    "Problem(f\"/patch/{number}\"": "patches of documents are in runtime/test_versions.py",
     "Problem(error.place, _TAKES_LONG": "documents that take so long are in test_hostile_documents.py",
     "Problem(\"\", message, \"give the kind another name": "a kind of a taken name is in test_own_kinds.py",
     "are not installed\"": "a library that is missing is in conditions/test_not_installed.py",

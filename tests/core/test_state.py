@@ -156,7 +156,7 @@ def failing_with_all(failure: ev.Failure) -> Failing:
 def test_a_snapshot_holds_everything() -> None:
     state = busy()
     empty = {name for name in state.__struct_fields__ if getattr(state, name) == getattr(State(), name)}
-    empty_after = {"failure", "result", "parked", "stood", "ended", "held", "corrections", "undo"}
+    empty_after = {"failure", "result", "parked", "stood", "ended", "held", "corrections", "undo", "graphs"}
     assert empty == empty_after, "a fork clears these"
     assert decode_state(encode_state(state)) == state
 

@@ -67,6 +67,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
         "large_result": None, "parent": None, "handles": None, "failure_handler": None,
         "on_failure": {"steps": "fails", "nodes": {}}, "input": {}, "large_input": None, "workflow_version": None, "build": None,
+        "workflow_tag": None, "former_graphs": [], "forked_from": None,
     }  # fmt: skip
 
 

@@ -76,6 +76,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "decide-alias": (202, ""),
     "fork": (202, ""),
     "patch": (200, ""),
+    "saga-workflow": (200, ""),
     "free-claim": (202, ""),
     "health": (200, ""),
     "warm": (404, "not-found"),  # this deployment has no tool with a cache

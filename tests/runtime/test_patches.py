@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton import tool
+from baton.core.documents.text import parse_document
 from baton.core.log import events as ev
 from baton.core.log.events import CancelRequested
 from baton.errors import InvalidDefinition, InvalidInput, KeyReused, NotAllowedNow, NotFound, Outdated
@@ -260,6 +261,19 @@ async def test_a_repeated_key_changes_nothing_and_a_patch_is_undone_and_done_aga
     assert (nodes(world, saga), output(world, saga)) == (["a", "x", "b"], 7)
 
 
+async def test_a_lost_graph_of_a_patch_is_compiled_again() -> None:
+    world = World.start()
+    saga = await start(world, WAITS, {}, "w")
+    await asyncio.sleep(5)
+    answer = await patch(world, saga, WRONG)
+    del world.blobs.stored["acme", f"cas://sha256/{answer.graph}"]
+    diagnosis = await world.service().diagnosis(saga, repairs=True)
+    assert [one.code for one in diagnosis.repaired] == ["graph_lost"]
+    await world.service().signal(saga, "ok", None, "k")
+    await world.settle()
+    assert output(world, saga) == 7
+
+
 async def test_nothing_is_undone_where_nothing_has_changed(says: Says) -> None:
     world = World.start()
     saga = await start(world, WAITS, {}, "w")
@@ -355,6 +369,9 @@ async def test_what_is_shown_is_the_graph_of_that_version(says: Says) -> None:
     queries = world.queries()
     assert (await queries.show(saga, version))["graph"] == first
     assert (await queries.show(saga))["graph"] != first
+    documents = [(await queries.workflow_of(saga, at))["document"] for at in (version, 0)]
+    assert documents[0] == PASSED
+    assert set(parse_document(documents[1]).value["nodes"]) == {"b", "ok", "c"}
     for at in (version, 0):
         (run,) = (await queries.explain(saga, "a", at))["iterations"][0]["runs"]
         assert (run["input"], run["output"]) == ({"n": 1}, {"n": 2}), "of a node of the graph before"

@@ -375,6 +375,10 @@ class SagaCalls(Calls):
         body = {**({"version": version} if version else {}), "reason": reason, **more}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
+    async def workflow_of(self, saga: str) -> dict[str, Any]:
+        """Return the graph that a saga runs, with its document: `GET /sagas/{id}/workflow`."""
+        return await self._get_of(saga, "workflow", has="nodes")
+
     async def patch(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
         """Change the graph of a saga: `POST /sagas/{id}/patches`."""
         return await self._send_to(saga, "patches", body=dict(body), key=key or new_key())

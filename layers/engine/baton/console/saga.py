@@ -53,23 +53,6 @@ FIT: Final = "fit"
 ZOOMS: Final = {FIT: "As wide as the page", "50": "50 %", "100": "100 %", "150": "150 %", "200": "200 %"}
 
 
-async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the version whose graph the saga runs, None if it is not among the newest hundred."""
-    name = str(view["workflow"]).partition("@")[0]
-    try:
-        newest: dict[str, Any] = await visit.call("showWorkflow", {"name": name})
-        if newest["graph"] == view["graph"]:
-            return newest
-        for one in newest["versions"]:
-            if one["graph"] == view["graph"]:
-                path = {"name": name, "version": str(one["version"])}
-                found: dict[str, Any] = await visit.call("showWorkflowVersion", path)
-                return found
-    except UserError:
-        pass
-    return None
-
-
 async def graph(visit: Visit) -> Answer:
     """Return the page of the graph, with the state of each node."""
     saga, at = visit.path["saga"], visit.query.get("at", "")
@@ -101,9 +84,10 @@ async def graph(visit: Visit) -> Answer:
 async def _graph_and_way(
     visit: Visit, view: Mapping[str, Any], past: Mapping[str, str]
 ) -> tuple[dict[str, Any] | None, Any]:
-    """Return the version whose graph a saga runs, and the steps that it took; None for what is not known."""
+    """Return the graph that a saga runs, and the steps that it took; None for what is not known."""
     way = _maybe(visit, "showWay", {"saga": view["id"]}, {"limit": _STEPS, **past})
-    workflow, steps = await asyncio.gather(workflow_of(visit, view), way)
+    graph = _maybe(visit, "showSagaWorkflow", {"saga": view["id"]}, past)
+    workflow, steps = await asyncio.gather(graph, way)
     return workflow, steps
 
 
@@ -115,7 +99,7 @@ def _address(view: Mapping[str, Any], past: Mapping[str, str]) -> str:
 def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any] | None) -> list[str]:
     """Return the commands that print the path and the workflow."""
     found = [commands(visit.api, f"/sagas/{part(view['id'])}/explain", ["explain", view["id"]])]
-    if workflow is not None:
+    if workflow is not None and workflow["version"] is not None:
         name, version = workflow["name"], workflow["version"]
         words = ["workflows", f"{name}@{version}"]
         found.append(commands(visit.api, f"/workflows/{part(name)}/{version}", words))

@@ -330,6 +330,12 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_SAGA,), query=(_AT,), answers={200: "Saga"},
     ),
     Route(
+        method="GET", path="/sagas/{saga}/workflow", id="showSagaWorkflow", roles=("read",),
+        handler=lambda ask: ask.queries.workflow_of(ask.path["saga"], **ask.query),
+        summary="Retrieve the graph that a saga runs, with its document. It may be another one than that of a registered version.",
+        parameters=(_SAGA,), query=(_AT,), answers={200: "SagaWorkflow"},
+    ),
+    Route(
         method="GET", path="/sagas/{saga}/state", id="showState", roles=("read",),
         handler=lambda ask: travel.state_at(ask.queries, ask.path["saga"], **ask.query),
         summary="Retrieve a saga as it was at a version of its log, with the outputs of its nodes.",

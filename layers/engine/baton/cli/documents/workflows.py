@@ -220,6 +220,7 @@ def patch_workflow(
 )
 @click.option("--description", default="", help="Reason, which is written into the log.")
 @click.option("--undo", is_flag=True, help="Go back to the graph before the last change.")
+@click.option("--print", "prints", is_flag=True, help="Only print the document that a patch is of.")
 @click.option("--dry-run", is_flag=True, help="Only say what would change.")
 @key_option
 @json_option
@@ -231,6 +232,7 @@ def patch(
     made_for: str | None,
     description: str,
     undo: bool,
+    prints: bool,
     dry_run: bool,
     key: str | None,
     as_json: bool,
@@ -239,8 +241,13 @@ def patch(
 
     FILE has the operations (JSON or YAML), a list; - is standard input.
     """
-    if undo == (file is not None):
-        raise click.UsageError("give either a FILE with the operations of a JSON Patch, or --undo")
+    if [undo, prints, file is not None].count(True) != 1:
+        raise click.UsageError(
+            "give either a FILE with the operations of a JSON Patch, or --undo, or --print"
+        )
+    if prints:
+        click.echo(shared.call(lambda api: api.workflow_of(saga))["document"])
+        return
     if made_for is None:
         made_for = str(shared.call(lambda api: api.show(saga))["graph"])
     to = int(made_for) if made_for.isdecimal() and len(made_for) < 8 else made_for

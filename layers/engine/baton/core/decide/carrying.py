@@ -57,7 +57,7 @@ def dropped_outputs(
 
 def still_to_run(state: State, old: Program, new: Program) -> frozenset[str]:
     """Return the nodes of the new graph that the saga has come to, or comes to from where it is."""
-    return _Carrying(state, old, new, may_run=False, renamed=_SAME).ahead
+    return _Carrying(state, old, new, may_run=False, renamed=_SAME).after
 
 
 class _Carrying:
@@ -84,8 +84,9 @@ class _Carrying:
         late = {self._name(slot) for slot in state.late}
         self._before = {self._names[name] for name in self._ahead(old, self._back(late), self._back(None))}
         begin = self._arrived.keys() & new.nodes.keys()
-        self._after = self._ahead(new, late, begin)
-        self._again = self._after.union(
+        self.after = frozenset(self._ahead(new, late, begin))
+        """The nodes that run or are still to run in this round."""
+        self._again = self.after.union(
             *(_body(new, tail) for tail in {tail for name in begin for tail in new.nodes[name].loops})
         )
         """Nodes that run in this round, or may do so in a later one."""
@@ -113,11 +114,6 @@ class _Carrying:
                 found.update(name for name in node.after if name not in fired)
         return found
 
-    @property
-    def ahead(self) -> frozenset[str]:
-        """The nodes that run or are still to run."""
-        return frozenset(self._after)
-
     def problems(self) -> Iterator[Problem]:
         for slot in self._here:
             yield from self._at(slot)
@@ -125,9 +121,9 @@ class _Carrying:
         for slot in self._state.closed:
             yield from self._after_join(slot)
         for node in self._new.graph.nodes:
-            if node.name in self._after:
+            if node.name in self.after:
                 yield from self._ahead_problems(node)
-        for name in self._before - self._after:
+        for name in self._before - self.after:
             if name in self._new.nodes and name not in self._arrived:
                 yield _problem(
                     name, f"the saga has not come to `{name}`, and from where it is nothing leads to it"
@@ -264,7 +260,7 @@ class _Carrying:
     def _will_speak(self, src: str, node: Node) -> bool:
         """Return true if an edge speaks later: its node is ahead, or a loop that it leaves is not over."""
         around = self._new.nodes[src].loops[self._new.index.shared(src, node.name) :]
-        return src in self._after or any(tail in self._after for tail in around)
+        return src in self.after or any(tail in self.after for tail in around)
 
     def dropped(self) -> dict[str, str]:
         """Return what `dropped_outputs` does."""
@@ -277,7 +273,7 @@ class _Carrying:
                 read.update(self._new.nodes[reader].before)
         kept = {self._names.get(name, name) for name in self._state.outputs}
         return {
-            old: name for old, name in self._names.items() if name in read - kept and name not in self._after
+            old: name for old, name in self._names.items() if name in read - kept and name not in self.after
         }
 
     def _unread(self) -> Iterator[Problem]:

@@ -210,11 +210,6 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """True if a step is left to undo, or to ask a person about."""
         return bool(self.can or self.doubts or self.failed or self.set_aside)
 
-    @property
-    def is_known(self) -> bool:
-        """True if it lists any effect, or effects are being undone."""
-        return self.head > 0 or self.work is not None or self.is_left
-
     def generation(self, slot: str) -> int:
         """Return the number of times that the work at this slot was undone."""
         return generation_of(self.incarnation, slot)

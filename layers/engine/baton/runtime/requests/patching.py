@@ -14,8 +14,7 @@ import msgspec
 
 from baton.core.decide.carrying import carry_problems, dropped_outputs, still_to_run
 from baton.core.decide.program import Program
-from baton.core.documents.changes import patched
-from baton.core.documents.text import parse_document
+from baton.core.documents.changes import patched_text
 from baton.core.graph.graph import Graph, Node, encode_graph, graph_name, hash_of, split_hash
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.events import Gives, GraphChanged, Value
@@ -30,8 +29,6 @@ from baton.runtime.log.history import History
 from baton.runtime.requests.registering import compile_for
 from baton.runtime.starting.catalog import program_of
 
-VERSIONS = 100
-"""Newest versions of a workflow among which the document of a saga is looked for."""
 MOST_OUTPUTS = 262_144  # bytes of outputs in an entry; large ones are references
 _OWN = ("name", "schedule", "events", "mcp")
 """Fields that say when sagas of a workflow start: they belong to the workflow."""
@@ -218,27 +215,13 @@ async def _made(request: Request, opened: Opened, wanted: Patch) -> _Made:
         program = await catalog.program(tenant, before.graph)
         data = await scope.call(engine.blobs.get, tenant, SCHEME + before.graph)
         return _Made(state.origin.graph, program, data, "", before.document)
-    document = parse_document(await document_of(request, state)).value
-    text = msgspec.json.encode(patched(document, wanted.operations)).decode()
+    text = patched_text(await catalog.document_of(tenant, state.origin), wanted.operations)
     graph, notes = await compile_for(scope, engine, request.caller, text)
     data = encode_graph(graph)
     if any(node.work.function is not None for node in graph.nodes):
         raise NotAllowedNow("a patch adds no Python function: deploy a new version of the workflow")
     program = program_of(data, engine.limits)
     return _Made(state.origin.graph, program, data, text, hash_of(text.encode()), tuple(notes))
-
-
-async def document_of(request: Request, state: State) -> str:
-    """Return the document of the graph that a saga runs. Raises `NotFound`."""
-    origin, scope, tenant = state.origin, request.parts, request.caller.tenant
-    if origin.document:
-        return (await scope.call(request.engine.blobs.get, tenant, SCHEME + origin.document)).decode()
-    name = origin.workflow.partition("@")[0]
-    found = await scope.catalog.versions(tenant, name, VERSIONS)
-    definition = next((one for one in found if one.graph == origin.graph), None)
-    if definition is None:
-        raise NotFound(f"none of the newest {VERSIONS} versions of `{name}` has the graph of this saga")
-    return await scope.catalog.document(definition)
 
 
 def _own_problems(old: Graph, new: Graph) -> list[Problem]:

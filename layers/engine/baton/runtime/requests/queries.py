@@ -581,6 +581,18 @@ class Queries:
             view["tags"] = list(map(versions_of.tag_view, tags))
         return view
 
+    async def workflow_of(self, saga: str, at: int = 0) -> dict[str, Any]:
+        """Return the graph that a saga runs, or ran at version `at`, with its document. Raises `NotFound`."""
+        opened = await self.open(saga, at)
+        state = opened.history.state
+        try:
+            document = await self._parts.catalog.document_of(self._tenant, state.origin)
+        except (NotFound, CorruptLog):
+            document = None
+        about = {"saga": saga, "at": state.version, "name": state.origin.workflow}
+        shown = about | {"version": await self._version_of(state), "graph": state.origin.graph}
+        return shown | {"document": document, **graph_view(opened.program.graph)}
+
     # ---- what workflows are made of
 
     async def tools(self) -> Tools:

@@ -19,7 +19,7 @@ from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import Cap, Graph, encode_graph, hash_of
 from baton.core.on_demand import OnDemand
 from baton.core.read.definition_views import graph_view
-from baton.errors import InvalidDefinition, InvalidInput, MissingGraph, NotFound, Outdated
+from baton.errors import InvalidDefinition, InvalidInput, MissingGraph, NotFound, Outdated, TooLarge
 from baton.ports import Definition
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.engine.request import Caller
@@ -65,19 +65,23 @@ def outdated(name: str, newest: int, made_for: int) -> Outdated:
     )
 
 
+MAX_DOCUMENT = 1_048_576
 MOST_BREAKING = 20
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
 async def compile_for(
-    scope: InvocationScope, engine: Engine, caller: Caller, text: str, *, json_only: bool = True
+    scope: InvocationScope, engine: Engine, caller: Caller, text: str, *, json_only: bool = False
 ) -> tuple[Graph, list[str]]:
     """Return the graph of a document for a tenant, and notes about it.
-    Raises `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child refuses.
+    Raises `TooLarge`, `MalformedDocument`, and `InvalidDefinition` also for input that a version of a child
+    refuses.
 
     A child that is named without a version, or by a tag, may be another one tomorrow, and may be registered
     after its parent: its present problems are notes.
     """
+    if len(text.encode()) > MAX_DOCUMENT:
+        raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
     catalog = scope.catalog
     tools = tools_for(caller.tenant, engine.tools)
     # A store that is slow, or other processes that are busy, say nothing of the document.

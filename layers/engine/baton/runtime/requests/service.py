@@ -23,7 +23,7 @@ from baton.core.log.records import Failure, Sent, failed_with
 from baton.core.log.state import State, status_of
 from baton.core.money import dollars
 from baton.core.on_demand import OnDemand
-from baton.errors import InvalidInput, KeyReused, NotAllowedNow, Problem, TooLarge
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, Problem
 from baton.ports import SagaRef
 from baton.ports.log import NO_LABELS
 from baton.runtime.engine.parts import Engine
@@ -82,7 +82,6 @@ else:
     versions = OnDemand("baton.runtime.requests.versions")
     warming = OnDemand("baton.runtime.requests.warming")
 
-MAX_DOCUMENT = 1_048_576
 ENDED_BY_PERSON = "conversation_ended"
 """Code of the failure in the signal after which an agent is sent no message."""
 OUTCOMES = WAITING, TAKEN, ANSWERED, LOST, ENDED = "waiting", "taken", "answered", "lost", "ended"
@@ -158,8 +157,6 @@ class Service:
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
-        if len(text.encode()) > MAX_DOCUMENT:
-            raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
         return await registering.register_workflow(
             self._parts, self._engine, self._caller, text, json_only=json_only
         )

@@ -28,7 +28,8 @@ from baton.core.graph.graph import (
 )
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log.records import Parked
-from baton.core.log.state import State
+from baton.core.log.state import Origin, State
+from baton.core.log.undos import Undoable
 from baton.core.nodes.registry import KINDS
 from baton.core.on_demand import OnDemand
 from baton.errors import CorruptLog, MissingGraph, NotFound, Outdated, UserError
@@ -45,6 +46,8 @@ else:
     start = OnDemand("baton.runtime.starting.start")
 
 PROGRAMS_KEPT = 64
+VERSIONS = 100
+"""Newest versions of a workflow among which the document of a saga is looked for."""
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
 NAMES_KEPT = 256
 MOST_TAGS, MOVES_KEPT = 20, 20
@@ -339,6 +342,19 @@ class Catalog:
         """Return the registered text. Raises `CorruptLog` when its blob is gone."""
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
 
+    async def document_of(self, tenant: str, origin: Origin) -> str:
+        """Return the document of the graph that a saga runs. Raises `NotFound`, and `CorruptLog` when its
+        blob is gone.
+        """
+        if origin.document:
+            return (await self._io(self._blobs.get, tenant, f"cas://sha256/{origin.document}")).decode()
+        name = origin.workflow.partition("@")[0]
+        found = await self.versions(tenant, name, VERSIONS)
+        definition = next((one for one in found if one.graph == origin.graph), None)
+        if definition is None:
+            raise NotFound(f"none of the newest {VERSIONS} versions of `{name}` has the graph of this saga")
+        return await self.document(definition)
+
     async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Program]:
         """Return the target that a saga with the graph `by` starts: a workflow, or a named graph of its own
         document.
@@ -381,7 +397,7 @@ class Catalog:
         for a reader of the whole log.
         """
         program = await self.program(tenant, state.origin.graph)
-        if not state.graphs or not (is_reader or state.undo.is_known):
+        if not state.graphs or not (is_reader or state.undo != Undoable()):
             return program
         return program.with_earlier(
             [(one.last, await self._earlier(tenant, one.graph, program)) for one in state.graphs]

@@ -413,6 +413,30 @@ class Workflow(WorkflowVersion):
     ]
 
 
+class SagaWorkflow(View):
+    """The graph that a saga runs, with its document."""
+
+    saga: str
+    at: Annotated[Version, "Version of the saga's log."]
+    name: str
+    version: Annotated[
+        int | None, "Version of the workflow that has the graph, if it is among the newest 100."
+    ]
+    graph: Annotated[str, "Hash of the compiled graph."]
+    document: Annotated[str | None, "Text of the document. Null if no registered version has the graph."]
+    input: Schema | None
+    nodes: list[WorkflowNode]
+    edges: list[Edge]
+    risk: Annotated[
+        list[str], "Rules that determine the risk of calls, as text. Empty if no tool declares a risk."
+    ]
+    limits: Limits
+    graphs: Annotated[list[NamedGraph], "Graphs that the document defines."]
+    failure_handler: Annotated[
+        HandlerOfFailures | None, "Handler for permanent failures of sagas. Null if the workflow has none."
+    ]
+
+
 class WorkflowWithVersions(Workflow):
     """The newest version of a workflow, and lists of its versions and tags."""
 

@@ -185,10 +185,7 @@ def _paused_for(at_cut: State, later: int) -> dict[str, Paused]:
 
 def fork_in(entry: ev.Entry) -> ev.Forked | None:
     """Return the fork of an entry that goes back in time; None for other entries."""
-    first = entry.events[0]
-    if isinstance(first, ev.WorkflowRecovered):
-        first = entry.events[1]
-    return first if isinstance(first, ev.Forked) else None
+    return next((one for one in entry.events[:2] if isinstance(one, ev.Forked)), None)
 
 
 def recovery_cut(entry: ev.Entry) -> int | None:
