@@ -366,7 +366,7 @@ def copied(saga: Saga, cut: int) -> Saga:
     new = Saga(saga.program)
     new.states, new.entries, new.state, new.epoch = [State()], [], State(), 1
     new.now = saga.now + 5_000
-    new.put(replace(began, saga="s2", parent=""), epoch=0, invocation="api")
+    new.put(replace(began, saga="s2", source="s1"), epoch=0, invocation="api")
     for one in saga.entries[1:cut]:
         new.put(*one.events, epoch=0, invocation="api")
     branch = new.state.lineage.branch + 1
@@ -394,16 +394,37 @@ def test_a_new_saga_opens_its_own_children_and_has_nothing_of_what_the_other_one
     assert cancels_of(new.decision) == ()
 
 
+def test_a_log_that_was_copied_twice_is_copied_up_to_the_last_cut() -> None:
+    """The second copy has the fork of the first one in it."""
+    first = copied(Saga(chain(2)), 1)
+    first.go(done("n0"))
+    second = Saga(chain(2))
+    second.states, second.entries, second.state = [State()], [], State()
+    (began,) = first.entries[0].events
+    assert isinstance(began, ev.SagaStarted)
+    second.put(replace(began, saga="s3", source="s2"), epoch=0, invocation="api")
+    for one in first.entries[1:]:
+        second.put(*one.events, epoch=0, invocation="api")
+        assert second.state.origin.copied == 0
+    fork = ev.Forked(cut=3, branch=2, by="ada", at=second.now, source="s2")
+    second.put(fork, epoch=0, invocation="api")
+    assert (second.state.origin.source, second.state.origin.copied) == ("s2", 3)
+
+
 def test_a_new_saga_has_an_account_a_list_to_undo_and_attempts_of_its_own() -> None:
     saga = Saga(program(task("a", limits={"cost": Cap(most=9)}), task("b", "a"), failures={}))
     saga.put(
-        ev.NodeBegan(node="a", at=T0), ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **ATTEMPT)
+        ev.NodeBegan(node="a", at=T0),
+        ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="x", message="y")),
+        ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **ATTEMPT),
     )
     spent = replace(saga.state.money, spent=7, budget=9)
     saga.states[-1] = replace(saga.state, money=spent, approved={"a": ("digest",)})
-    at_cut = saga.states[-1]
+    at_cut = replace(saga.states[-1], origin=replace(saga.state.origin, source="s1"))
     event = ev.Forked(cut=2, branch=1, by="ada", at=T0 + 9, source="s1")
     state = fork_to(at_cut, at_cut, entry(3, event), event)
     assert (state.money.spent, state.money.budget, state.failing, state.approved) == (0, 9, {}, {})
+    assert at_cut.outbox.due, "the other saga sends it"
+    assert (state.outbox.due, state.outbox.rows) == ((), {})
     assert (state.undo.head, state.begun) == (0, {"a": T0 + 9})
     assert all((one.cost, one.tokens) == (0, 0) for one in state.used.values())

@@ -262,6 +262,14 @@ def test_what_a_person_has_to_decide_has_no_command(
     assert (finding.code, finding.commands) == (code, ())
 
 
+def test_damage_in_the_entries_of_another_saga_is_left_to_a_person() -> None:
+    """What is before it is of the saga from which this one was forked."""
+    copies = replace(SAGA.state, origin=replace(SAGA.state.origin, source="s0"))
+    assert found(HEALTHY, copies, damage=damage()) == [recovery.NOTHING_STABLE]
+    own = replace(copies, origin=replace(copies.origin, copied=2))
+    assert found(HEALTHY, own, damage=damage()) == [recovery.UNREADABLE]
+
+
 def test_a_cut_behind_undone_work_is_left_to_a_person() -> None:
     undone = replace(SAGA.state, undo=replace(SAGA.state.undo, incarnation={"a": 1}))
     assert the_recovery(ev.Forked(cut=2, branch=1, by="ann", at=NOW), state=undone) == ()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.console.acting import ACTIONS
-from baton.core.log.events import CancelRequested, Forked, Parked, Resumed
+from baton.core.log.events import CancelRequested, Forked, Parked, Resumed, ValueChanged
 from baton.web.routes import ROUTES
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
@@ -103,6 +103,18 @@ def test_a_workflow_is_paused_and_resumed_on_its_page(browser: Browser) -> None:
 def test_a_key_forks_once(browser: Browser, deployment: Deployment) -> None:
     form = {"version": "1", "reason": "again", "key": browser.get(f"{SAGA}/fork").field("key")}
     assert [browser.post(f"{SAGA}/fork", form).status for _ in range(2)] == [303, 303]
+    assert len(events(deployment, Forked)) == 1
+
+
+def test_a_fork_begins_where_the_form_says_and_takes_another_input(
+    browser: Browser, deployment: Deployment
+) -> None:
+    form = {"version": "1", "input": '{"party": 5}', "leave": "yes", "reason": "more guests"}
+    assert browser.post(f"{SAGA}/fork", form).status == 303
+    (changed,) = events(deployment, ValueChanged)
+    assert changed.value.v == {"party": 5}
+    for refused in ({"stable": "yes"}, {"before": "no-step"}, {"version": "1", "input": "{"}):
+        assert browser.post(f"{SAGA}/fork", refused).status == 400
     assert len(events(deployment, Forked)) == 1
 
 

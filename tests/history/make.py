@@ -248,7 +248,7 @@ def _forked() -> Saga:
 
 def _forked_with_changes() -> Saga:
     """A fork with other values and new keys, and then the fork that begins a new saga's own part of a log."""
-    saga = Saga(chain(3, x="${input}", y="${ctx.n0.output}"), given=1)
+    saga = Saga(chain(3, x="${input}", y="${ctx.n0.output}"), given=1, source="s0")
     saga.go(done("n0", 1))
     saga.go(done("n1"))
     changes = (

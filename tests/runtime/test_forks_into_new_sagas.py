@@ -38,6 +38,9 @@ async def test_a_new_saga_goes_on_from_the_cut_and_the_other_one_stays_as_it_is(
     assert [entry.version for entry in world.entries(saga)] == before
     view = await world.queries().show(other)
     cut = version_of(world, saga, "tell")
+    assert {one.epoch for one in world.entries(other)[: cut + 1]} == {0}, (
+        "no worker of this saga has written them"
+    )
     assert view["forked_from"] == {"saga": saga, "version": cut}
     assert (view["user"], view["spent_usd"], view["parent"]) == ("ann", 0, None)
     assert (await world.queries().show(saga))["forked_from"] is None

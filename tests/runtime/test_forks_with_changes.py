@@ -11,6 +11,7 @@ from baton import Key, StepFailure, tool
 from baton.core.log import events as ev
 from baton.core.log.questions import Answer
 from baton.errors import InvalidInput, KeyReused, NotAllowedNow, NotFound, UserError
+from baton.runtime.engine.request import Request
 from baton.runtime.requests.queries import Queries
 from baton.runtime.requests.travel import compare, state_at
 from baton.tools.define import Registry
@@ -432,3 +433,126 @@ async def test_a_worker_at_work_goes_on_with_the_new_version() -> None:
     await fork(world, view["id"], version=1, workflow="shop@2", leave=True)
     assert await shown(world, view["id"]) == ("completed", 3)
     assert [name for name, _ in shop.acts] == ["quote", "quote", "tell", "pay", "send"]
+
+
+# ---- other writers meanwhile
+
+
+class SlowShop(Shop):
+    """A shop whose payment waits until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+        @tool("slow", registry=self.registry, effect="once", key=Key.node(), undo="refund", timeout="10m")
+        async def slow(price: int) -> int:
+            self.begun.set()
+            await self.go.wait()
+            self.note("pay", price)
+            return price
+
+        self.document = SHOP.replace("tool: pay", "tool: slow")
+
+    async def paying(self) -> tuple[World, str, int]:
+        """A saga whose payment is under way, and the version before it."""
+        world = World(self.registry, timeout_s=600)
+        world.switch_on()
+        await register(world, self.document)
+        view, _ = await world.service().start("shop", {"item": "tea"}, "key")
+        await self.begun.wait()
+        return world, view["id"], (await world.queries().show(view["id"]))["version"]
+
+
+async def test_a_call_under_way_counts_as_an_effect_of_unknown_outcome_until_a_pause_lets_it_end(
+    says: Says,
+) -> None:
+    shop = SlowShop()
+    world, saga, cut = await shop.paying()
+    changed: dict[str, Any] = {"version": cut, "outputs": {"quote": {"price": 9}}}
+    plan = (await fork(world, saga, **changed, dry_run=True))["plan"]
+    assert [(one.step, one.doubtful, one.key) for one in plan.left] == [("pay", True, "unsure")]
+    with says.raised(NotAllowedNow):
+        await fork(world, saga, **changed)
+    await world.service().pause(saga, "to fork it")
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, **changed)  # it still runs, and the worker holds the saga
+    shop.go.set()
+    await asyncio.sleep(30)
+    plan = (await fork(world, saga, **changed, dry_run=True))["plan"]
+    assert [(one.step, one.doubtful, one.key) for one in plan.left] == [("pay", False, "unsure")]
+    await fork(world, saga, **changed, leave=True)
+    assert await shown(world, saga) == ("completed", 9)
+
+
+async def test_a_paused_saga_whose_worker_is_gone_has_nothing_under_way() -> None:
+    shop = Shop(SHOP.replace("tell: {tool: tell, with: {text: hello}", "tell: {wait: {signal: go}"))
+    world, saga = await shop.world()
+    await world.service().pause(saga, "to fork it")
+    await world.service().signal(saga, "go", None, "s")
+    await asyncio.sleep(60)
+    cut = (await world.queries().show(saga))["version"]
+    plan = (await fork(world, saga, version=cut, input={"item": "mug"}, dry_run=True))["plan"]
+    assert plan.left == []
+
+
+async def test_a_payment_that_is_made_while_a_fork_is_on_its_way_refuses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fork was checked before the payment was in the log: its entry is refused, and all is checked again."""
+    shop = Shop(SHOP.replace("tell: {tool: tell, with: {text: hello}", "tell: {wait: {signal: go}"))
+    world, saga = await shop.world()
+    cut = (await world.queries().show(saga))["version"]
+    arm = Request.arm
+
+    async def slowly(request: Request, head: Any) -> int:
+        until = await arm(request, head)
+        monkeypatch.setattr(Request, "arm", arm)
+        await world.service().signal(saga, "go", None, "s")
+        await asyncio.sleep(20)
+        return until
+
+    monkeypatch.setattr(Request, "arm", slowly)
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=cut, outputs={"quote": {"price": 9}})
+    assert [one for one in shop.acts if one[0] == "pay"] == [("pay", 3)]
+    assert not [one for one in world.events(saga) if isinstance(one, ev.Forked)]
+
+
+async def test_forks_at_once_with_one_key_are_one_and_with_two_keys_follow_each_other() -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    same = await asyncio.gather(
+        *(
+            world.service().fork_with(saga, "k", before="send", input={"item": "mug"}, leave=True)
+            for _ in range(3)
+        )
+    )
+    assert sorted(one["changed"] for one in same) == [False, False, True]
+    await world.settle()
+    two = (world.service().fork_with(saga, key, before="send") for key in ("a", "b"))
+    answers = await asyncio.gather(*two, return_exceptions=True)
+    await world.settle()
+    assert await shown(world, saga) == ("completed", 3)
+    assert shop.acts[-1] == ("send", "mug"), "a later fork keeps the input of the one before"
+    refused = [one for one in answers if isinstance(one, UserError)]
+    forks = [one for one in world.events(saga) if isinstance(one, ev.Forked)]
+    assert len(forks) + len(refused) == 3, "the second finds that the step has not begun since the first"
+
+
+async def test_a_rollback_that_begins_meanwhile_refuses_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    arm = Request.arm
+
+    async def slowly(request: Request, head: Any) -> int:
+        monkeypatch.setattr(Request, "arm", arm)
+        wanted = ev.CancelRequested(reason="", by="", at=0, grace_ms=0, undo=True)
+        await world.service().rollback(saga, wanted)
+        await asyncio.sleep(15)
+        return await arm(request, head)
+
+    monkeypatch.setattr(Request, "arm", slowly)
+    with pytest.raises(UserError):
+        await fork(world, saga, before="send", input={"item": "mug"}, leave=True)
+    assert (await shown(world, saga))[0] == "rolled_back"

@@ -346,6 +346,8 @@ def _cut(state: State, damage: Damage) -> int:
     """Return the last version of the present history before the damage: a fork behind it may have left the
     newest ones.
     """
+    if state.origin.source and not state.origin.copied:
+        return 0  # all before it is of another saga, whose children and effects this one must not touch
     forks = (event.cut for entry in damage.later for event in entry.events if isinstance(event, ev.Forked))
     return min([state.version, *forks])
 

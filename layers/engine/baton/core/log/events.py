@@ -321,7 +321,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     the sagas that were in its place before forks above it, the newest first. `keys`: effects that they have
     undone get new keys, and effects that they have not undone keep theirs. `shared_limits`: the limits of
     money of the sagas above, the nearest first. `allowed`: what limits of tokens and turns of the saga above
-    leave to this one. `tag`: the tag that named the version of its workflow; empty: none did.
+    leave to this one. `tag`: the tag that named the version of its workflow; empty: none did. `source`: the
+    saga from which it was forked as a new one, and whose entries follow.
     """
 
     workflow: str
@@ -350,6 +351,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     keys: Keys | None = None
     shared_limits: tuple[SharedLimit, ...] = ()
     allowed: Allowance | None = None
+    source: str = ""
     tag: str = ""
 
 

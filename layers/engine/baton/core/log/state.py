@@ -230,8 +230,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     allowed: Allowance | None = None
     """Tokens and turns that limits of the saga above leave to it; None: it has none."""
     source: str = ""
-    """The saga from which it was forked; its entries up to version `copied` are that one's."""
+    """The saga from which it was forked."""
     copied: int = 0
+    """Entries up to this version are that one's; 0: it has none, or the log goes no further."""
     tag: str = ""
     """The tag that named the version of its workflow at its start; empty: none did."""
 

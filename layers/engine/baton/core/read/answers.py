@@ -65,8 +65,8 @@ class ForkedFrom(View):
 
     @classmethod
     def of(cls, saga: str, version: int) -> ForkedFrom | None:
-        """Return the view of a source; None for an empty one."""
-        return cls(saga, version) if saga else None
+        """Return the view of a source; None where no version (0) is that one's."""
+        return cls(saga, version) if version else None
 
 
 class UnreadableEntries(View):

@@ -322,7 +322,7 @@ class Ledger:
 
     def _put_blobs(self, event: ev.Event) -> None:
         fields = asdict(event)
-        values = (fields.get(name) for name in ("input", "output", "payload"))
+        values = (fields.get(name) for name in ("input", "output", "payload", "value"))
         self._refs.update(value.ref for value in values if isinstance(value, ev.Value) and value.ref)
 
     # ---- leases

@@ -106,7 +106,8 @@ async def plan_of_new(
         reason=wanted.reason,
         source=history.state.origin.saga,
     )
-    forked = fork_to(cut, cut, _entry(cut, fork), fork)
+    own = replace(cut, origin=replace(cut.origin, source=fork.source, copied=0))
+    forked = fork_to(own, own, _entry(own, fork), fork)
     return cut, fork, await changes_of(request, history, wanted, cut, forked, is_dry=is_dry)
 
 
@@ -175,6 +176,7 @@ def _begun(request: Request, first: Entry, ref: SagaRef, mark: str) -> Entry:
         keys=None,
         shared_limits=(),
         allowed=None,
+        source=started.saga,
         ends_by=min(ends_by, started.expires - DAY_MS) if started.expires else ends_by,
     )
     return replace(first, invocation=mark, events=(own, *others))

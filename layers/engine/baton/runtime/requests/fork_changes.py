@@ -137,12 +137,13 @@ async def _stable(history: History, time: ReadingTime) -> int:
         async for entry, state in entries:
             version = entry.version
             is_its = any(one.first <= version <= one.last for one in lineage)
-            if is_its and is_stable(entry, state, undo):
+            if is_its and version > history.state.origin.copied and is_stable(entry, state, undo):
                 cut = version
             _check_time(time, history, version)
     if not cut:
+        first = history.state.origin.copied + 1
         raise UserError(
-            "no step of this saga has ended well and no answer was taken in: fork it from version 1, its start"
+            f"no step of this saga has ended well and no answer was taken in: fork it from version {first}, its start"
         )
     return cut
 

@@ -242,36 +242,44 @@ def _emptied(state: State, gone: Collection[str], event: ev.Settles | ev.Operati
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
+    origin = Origin(
+        tenant=e.tenant,
+        saga=e.saga,
+        user=e.user,
+        workflow=e.workflow,
+        graph=e.graph,
+        input=e.input,
+        last=e.last,
+        started_at=e.at,
+        ends_by=e.ends_by,
+        expires=e.expires,
+        labels=e.labels,
+    )
+    above = e.parent or e.depth or e.scope or e.handled or e.shared_limits or e.allowed
+    if above or e.outer or e.passed or e.before or e.source or e.tag:
+        origin = _related(origin, e)
+    undo = state.undo if e.keys is None else with_keys(e.keys)
+    used = dict.fromkeys(e.counts if e.allowed is None else (SAGA, *e.counts), Used())
+    return replace(state, **emit(state, e.emits), origin=origin, undo=undo, used=used)
+
+
+def _related(origin: Origin, e: ev.SagaStarted) -> Origin:
+    """Add the facts that few sagas have: those of other sagas, and the tag of the start."""
     return replace(
-        state,
-        **emit(state, e.emits),
-        origin=Origin(
-            tenant=e.tenant,
-            saga=e.saga,
-            user=e.user,
-            workflow=e.workflow,
-            graph=e.graph,
-            input=e.input,
-            parent=e.parent,
-            parent_slot=e.slot,
-            parent_window=e.window,
-            depth=e.depth,
-            scope=e.scope,
-            handled=e.handled,
-            last=e.last,
-            started_at=e.at,
-            ends_by=e.ends_by,
-            expires=e.expires,
-            labels=e.labels,
-            outer=e.outer,
-            passed=e.passed,
-            before=e.before,
-            shared_limits=e.shared_limits,
-            allowed=e.allowed,
-            tag=e.tag,
-        ),
-        undo=state.undo if e.keys is None else with_keys(e.keys),
-        used=dict.fromkeys(e.counts if e.allowed is None else (SAGA, *e.counts), Used()),
+        origin,
+        parent=e.parent,
+        parent_slot=e.slot,
+        parent_window=e.window,
+        depth=e.depth,
+        scope=e.scope,
+        handled=e.handled,
+        outer=e.outer,
+        passed=e.passed,
+        before=e.before,
+        shared_limits=e.shared_limits,
+        allowed=e.allowed,
+        source=e.source,
+        tag=e.tag,
     )
 
 
