@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from baton.client.exits import REFUSED
 from baton.ports.records import Tag, TagMove
 from baton.runtime.requests.versions import tag_view
 from tests.cli.conftest import Baton, FakeApi
@@ -151,3 +152,28 @@ def test_a_document_is_compared_with_a_registered_version(
     says(baton("check", str(file), "--against", "other").stderr)
     file.write_text("name: pay\nnodes: {}")
     says(baton("check", str(file), "--against", "pay").stderr.replace(str(tmp_path), "TMP"))
+
+
+def page(**more: Any) -> dict[str, Any]:
+    return {"matched": 2, "changed": 0, "counts": [], "refused": [], "next": None} | more
+
+
+def test_sagas_are_migrated_after_they_were_counted(api: FakeApi, baton: Baton, says: Says) -> None:
+    counted = page(
+        counts=[{"workflow": "pay@1", "code": None, "sagas": 2}],
+        refused=[{"id": "s-2", "why": "`ok` is at work"}],
+    )
+    api.on("POST /sagas/migrate", (202, counted))
+    told = baton("migrate", "pay", "--to", "3", "--map", "b=end", "--from", "1", "--dry-run")
+    says(told.stdout)
+    wanted = {"workflow": "pay", "to": 3, "map": {"b": "end"}, "from": [1], "dry_run": True, "cursor": ""}
+    assert api.asked[-1].json == wanted
+    api.on("POST /sagas/migrate", (202, page(changed=1, refused=counted["refused"])), (202, page()))
+    done = baton("migrate", "pay", "--to", "main", "--label", "team=a", "--yes")
+    assert (done.exit_code, api.asked[-1].json) == (
+        REFUSED,
+        {"workflow": "pay", "to": "main", "labels": {"team": "a"}, "cursor": ""},
+    )
+    says([done.stdout, done.stderr])
+    assert json.loads(baton("migrate", "pay", "--to", "3", "--json").stdout)["changed"] == 0
+    says(baton("migrate", "pay", "--to", "3", "--map", "b").stderr)

@@ -150,6 +150,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-without-tenant": (401, "unauthenticated"),
     "tools": (200, ""),
     "send-events": (202, ""),
+    "migrate-many": (202, ""),
     "move-tag": (202, ""),
     "patch-workflow": (200, ""),
     "show-tag": (200, ""),

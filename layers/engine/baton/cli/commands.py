@@ -57,7 +57,15 @@ from baton.cli.deployment.steering import (
 )
 from baton.cli.deployment.travel import diff, state
 from baton.cli.documents.check import check
-from baton.cli.documents.workflows import deploy_workflow, patch, patch_workflow, tag, tags, workflows
+from baton.cli.documents.workflows import (
+    deploy_workflow,
+    migrate,
+    patch,
+    patch_workflow,
+    tag,
+    tags,
+    workflows,
+)
 from baton.cli.machine.local import demo, failover, token, up
 from baton.cli.machine.project import mcp, new, render, upgrade
 from baton.cli.terminal.completion import completion
@@ -113,6 +121,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
             retry_saga,
             wake,
             fork,
+            migrate,
             rollback,
         ),
     ),

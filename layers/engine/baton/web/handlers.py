@@ -20,10 +20,11 @@ from baton.web.bodies.forks import ForkBody
 from baton.web.replies import Ask, Reply
 
 if TYPE_CHECKING:
-    from baton.runtime.requests import steering, versions
+    from baton.runtime.requests import migrating, steering, versions
     from baton.runtime.starting.catalog import Registered
 else:
     versions = OnDemand("baton.runtime.requests.versions")
+    migrating = OnDemand("baton.runtime.requests.migrating")
     steering = OnDemand("baton.runtime.requests.steering")
 
 
@@ -204,6 +205,14 @@ async def retry_many(ask: Ask[bodies.RetryManyBody]) -> object:
     """Handle `POST /sagas/retry`."""
     body = ask.body
     return await ask.service.many.retry(_wanted(body), ask.key, _part(body), body.workflow_version)
+
+
+async def migrate_many(ask: Ask[of_versions.MigrateManyBody]) -> object:
+    """Handle `POST /sagas/migrate`."""
+    body = ask.body
+    wanted = steering.SagaFilter(workflow=body.workflow, labels=body.labels)
+    migration = migrating.Migration(to=str(body.to), names=body.map, of=tuple(body.from_))
+    return await ask.service.many.migrate(wanted, migration, _part(body))
 
 
 async def resume_saga(ask: Ask[bodies.ResumeBody]) -> object:

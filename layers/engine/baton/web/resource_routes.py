@@ -118,6 +118,11 @@ VERSIONS: tuple[Route[Any], ...] = (
         parameters=(WORKFLOW,), body=of_versions.PatchWorkflowBody, answers={201: "Registered", 200: "Registered"},
         refusals=(409, 422),
     ),
+    Route(
+        method="POST", path="/sagas/migrate", id="migrateSagas", handler=handlers.migrate_many, roles=("operate",),
+        summary="Migrate the open sagas of a workflow to another version of it, or say which can be. A repeated request has no effect.",
+        body=of_versions.MigrateManyBody, answers={202: "SteeredPage"}, refusals=(404,),
+    ),
 )  # fmt: skip
 
 

@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 
 _MOST_PASSES = 10
 _MATCH = ("code", "since", "labels")
-_SENT = ("workflow", "tenant", "code", "since", "workflow_version")
-_DONE = {"pause": "paused", "resume": "resumed", "cancel": "asked to cancel", "retry": "retried"}
+_SENT = ("workflow", "tenant", "code", "since", "workflow_version", "to", "map", "from")
+_DONE = {
+    "migrate": "migrated",
+    "pause": "paused",
+    "resume": "resumed",
+    "cancel": "asked to cancel",
+    "retry": "retried",
+}
 
 
 def many_options(*more: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -73,7 +79,7 @@ def _is_one(saga: str | None, many: Mapping[str, Any]) -> bool:
     return bool(saga)
 
 
-def _steer(
+def steer_many(
     shared: Shared,
     do: str,
     many: Mapping[str, Any],
@@ -181,7 +187,7 @@ def cancel(
     if not _is_one(saga, many):
         if undo or grace:
             raise click.UsageError("--undo and --grace are for one saga")
-        _steer(shared, "cancel", many, {"reason": reason, "mode": mode}, None, as_json=as_json)
+        steer_many(shared, "cancel", many, {"reason": reason, "mode": mode}, None, as_json=as_json)
         return
     assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace, undo=undo))
@@ -290,7 +296,7 @@ def pause_saga(shared: Shared, /, saga: str | None, reason: str, as_json: bool, 
     --workflow and --tenant pause the sagas that have not ended, and those that begin from now on.
     """
     if not _is_one(saga, many):
-        _steer(shared, "pause", many, {"reason": reason}, None, as_json=as_json)
+        steer_many(shared, "pause", many, {"reason": reason}, None, as_json=as_json)
         return
     assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.pause(saga, reason))
@@ -343,7 +349,7 @@ def retry_saga(
         key, many["workflow_version"] = key or str(uuid.uuid4()), workflow_version
         if not as_json and not many["dry_run"]:
             click.echo(f"If this is interrupted, repeat it with --key {key}", err=True)
-        _steer(shared, "retry", many, {}, key, as_json=as_json)
+        steer_many(shared, "retry", many, {}, key, as_json=as_json)
         return
     assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.retry(saga, key))
@@ -370,7 +376,7 @@ def resume(shared: Shared, /, saga: str | None, budget: str | None, as_json: boo
     if not _is_one(saga, many):
         if budget:
             raise click.UsageError("--budget is for one saga")
-        _steer(shared, "resume", many, {}, None, as_json=as_json)
+        steer_many(shared, "resume", many, {}, None, as_json=as_json)
         return
     assert saga is not None, "it was looked at"
     answer = shared.call(lambda api: api.resume(saga, budget))

@@ -1,4 +1,4 @@
-"""Commands about registered workflows and their versions. check.py reports faults of documents."""
+"""Commands about workflows, their versions, and migrations to one. check.py reports faults of documents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from baton.cli.deployment.steering import steer_many
 from baton.cli.documents.app import Source, app_option, load_app, sources_at, workflow_name
 from baton.cli.documents.check import Report, children_first, compile_locally, drawing, off_note, tools_off
 from baton.cli.terminal.completion import complete_workflows, documents_argument, saga_argument
@@ -296,6 +297,39 @@ def read_patch(file: Path) -> list[Any]:
         hint = 'It begins with: [{"op": "replace", "path": "/nodes/NODE/…", "value": …}]'
         raise CommandFailed(USAGE, f"{file} is no JSON Patch: it is not a list of operations", hint)
     return found
+
+
+@click.command(short_help="Migrate open sagas to another version of their workflow.")
+@click.argument("workflow", metavar="NAME", shell_complete=complete_workflows)
+@click.option("--to", required=True, metavar="VERSION|TAG", help="The version that the sagas go on with.")
+@click.option("--map", "names", metavar="OLD=NEW", multiple=True, help="A node that has another name there.")
+@click.option("--from", "of", type=Whole(min=1), multiple=True, help="Only sagas of this version.")
+@click.option("--label", "labels", metavar="NAME=VALUE", multiple=True, help="Only those with this label.")
+@click.option("--dry-run", is_flag=True, help="Only say which can be migrated, and why others cannot.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before they are migrated.")
+@json_option
+@click.pass_obj
+def migrate(
+    shared: Shared,
+    /,
+    workflow: str,
+    to: str,
+    names: tuple[str, ...],
+    of: tuple[int, ...],
+    as_json: bool,
+    **many: Any,
+) -> None:
+    """Migrate the open sagas of a workflow to another version of it: counted first, then asked.
+
+    A saga moves if it can go on there from where it is. For each that cannot, the command says why. Repeated,
+    it migrates those that can by then.
+    """
+    pairs = [pair.partition("=") for pair in names]
+    if bad := next((name for name, between, after in pairs if not (name and between and after)), None):
+        raise click.UsageError(f"--map is OLD=NEW, the names of a node; it is {bad}")
+    wanted = {"map": {name: after for name, _, after in pairs}, "from": list(of)}
+    asked = {**many, **wanted, "workflow": workflow, "to": int(to) if to.isdecimal() else to}
+    steer_many(shared, "migrate", asked, {}, None, as_json=as_json)
 
 
 def _list(shared: Shared, limit: int | None, as_json: bool) -> None:

@@ -103,14 +103,14 @@ async def patch_saga(request: Request, saga: str, wanted: Patch, key: str) -> Pa
             if known != fingerprint(value):
                 raise KeyReused("this key was used with another patch")
             return _answer(opened, state.origin.graph)
-        _check_state(opened)
+        check_state(opened)
         _check_graph(state, wanted.made_for)
         if made is None or made.of != state.origin.graph:
             made = await _made(request, opened, wanted)
         old, new = opened.program, made.program
         changes, notes = changes_of(old.graph, new.graph), [*made.notes, *_notes(state, old, new)]
         problems = [*_own_problems(old.graph, new.graph)]
-        problems += carry_problems(state, old, new, may_run=await _may_run(request, opened))
+        problems += carry_problems(state, old, new, may_run=await may_be_running(request, opened))
         if wanted.dry_run or not (problems or changes):
             return _answer(opened, made.hash, changes, notes, problems)
         if problems:
@@ -135,7 +135,7 @@ async def _append(
     """Append the change, after its blobs. Return false if another entry came first."""
     history, engine, tenant = opened.history, request.engine, request.caller.tenant
     state, call = history.state, request.parts.call
-    outputs = await _outputs(history, dropped_outputs(state, opened.program, made.program))
+    outputs = await outputs_of(history, dropped_outputs(state, opened.program, made.program))
     await call(engine.blobs.put, tenant, made.graph)
     if made.text:
         await call(engine.blobs.put, tenant, made.text.encode())
@@ -156,7 +156,7 @@ async def _append(
     return await history.append(entry, wake=Wake(v=entry.version))
 
 
-def _check_state(opened: Opened) -> None:
+def check_state(opened: Opened) -> None:
     """Raise `NotAllowedNow` for a saga whose graph cannot be changed at all."""
     state, graph = opened.history.state, opened.program.graph
     origin = state.origin
@@ -193,7 +193,7 @@ def _check_graph(state: State, made_for: str | int) -> None:
         )
 
 
-async def _may_run(request: Request, opened: Opened) -> bool:
+async def may_be_running(request: Request, opened: Opened) -> bool:
     """Return true if a worker may run steps of the saga: not if the log holds it back, and the last worker
     has read that and let go.
     """
@@ -235,7 +235,7 @@ def _own_problems(old: Graph, new: Graph) -> list[Problem]:
     ]
 
 
-async def _outputs(history: History, names: Mapping[str, str]) -> dict[str, Value]:
+async def outputs_of(history: History, names: Mapping[str, str]) -> dict[str, Value]:
     """Return the newest outputs of nodes, looked for in the log from its end. Raises `TooLarge`."""
     found = dict[str, Value]()
     for part in reversed(lineage_to(history.state)):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from baton.core.graph.graph import starter_of
 from baton.core.log.events import (
@@ -22,6 +22,7 @@ from baton.core.log.events import (
     Resumed,
 )
 from baton.core.log.state import FORK_KEY, State, status_of
+from baton.core.on_demand import OnDemand
 from baton.core.read.answers import Count, Cursor, View
 from baton.errors import NotAllowedNow, NotFound, Unreadable, UserError
 from baton.ports import WORK, Listed, SagaRef, Wake
@@ -38,6 +39,11 @@ from baton.runtime.requests.costs import rows_between
 from baton.runtime.requests.fork_changes import ForkRequest, cut_before_failure
 from baton.runtime.requests.forking import fork_plan, fork_saga
 from baton.runtime.starting.catalog import ALL_WORKFLOWS
+
+if TYPE_CHECKING:
+    from baton.runtime.requests import migrating
+else:
+    migrating = OnDemand("baton.runtime.requests.migrating")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +282,28 @@ class SteeringService:
 
         tries = bool(version)  # the log of each says if it can go on with that version
         return await self._all("retry", wanted, ("done",), look, act, part, _FAILED, check_retry, tries)
+
+    async def migrate(self, wanted: SagaFilter, migration: migrating.Migration, part: Part) -> SteeredPage:
+        """Migrate the open sagas of a workflow to a version of it, or say which can be.
+        Those of graphs in its document follow their parents. Raises `NotFound`, `UserError`.
+        """
+        request, of = self._request, frozenset(migration.of)
+        target = await migrating.target_of(request.parts.catalog, self._tenant, wanted.workflow, migration)
+
+        def look(state: State) -> str | None:
+            is_its = migrating.is_to_migrate(state, target, of)
+            return str(target.version_of(state)) if is_its else None
+
+        async def act(opened: Opened) -> bool:
+            return await migrating.migrate_saga(request, opened, target, migration, dry_run=part.dry_run)
+
+        # Each saga is asked, also where none is changed: the reasons are part of the answer.
+        asked = replace(part, dry_run=False)
+        page = await self._all(f"migrate {target.version}", wanted, _OPEN, look, act, asked)
+        for one in page.counts:
+            version, one.code = one.code, None
+            one.workflow = f"{one.workflow}@{version}" if version != "0" else f"{one.workflow}, patched"
+        return page
 
     async def _marked(self, wanted: SagaFilter, pause: Pause | None, part: Part) -> SteeredPage | None:
         """Have new sagas begin paused, or (no pause) no longer. Return a page if the time was over before all

@@ -1,13 +1,14 @@
-"""Bodies of requests about versions of workflows: their tags and patches."""
+"""Bodies of requests about versions of workflows: their tags and patches, and migrations of sagas."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
-from baton.web.bodies.requests import Body, Plainly, whole_number
+from baton.core.graph.graph import NODE_NAME, TAG_NAME
+from baton.web.bodies.requests import Body, ManyBody, Plainly, whole_number
 
 
 class TagBody(Body):
@@ -76,3 +77,26 @@ class PatchSagaBody(Body):
         if self.undo == bool(self.patch):
             raise ValueError("give either `patch` with at least one operation, or `undo`")
         return self
+
+
+_Version = Annotated[int, Field(ge=1, le=999_999_999)]
+_Node = Annotated[str, StringConstraints(pattern=NODE_NAME)]
+
+
+class MigrateManyBody(ManyBody):
+    """Sagas of a workflow to migrate to another version of it."""
+
+    tenant: Literal[False] = False
+    to: _Version | Annotated[str, StringConstraints(pattern=TAG_NAME)] = Field(
+        description="Version to migrate to, or a tag that names it.", examples=[3]
+    )
+    map: dict[_Node, _Node] = Field(
+        default_factory=dict, max_length=1_000, description="New names of nodes, by the names until now."
+    )
+    from_: list[_Version] = Field(
+        default_factory=list,
+        alias="from",
+        max_length=100,
+        description="Only sagas of these versions. Empty: of all other versions.",
+    )
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels that a saga must have.")
