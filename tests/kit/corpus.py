@@ -52,6 +52,7 @@ from tests.kit.map_scenarios import ITEMS
 from tests.kit.mishaps import EFFECTS, MISHAPS, OFTEN, SELDOM_S, answering, with_books
 from tests.kit.model_scenarios import HASTY, MODELLED
 from tests.kit.order_scenarios import OF_ORDERS
+from tests.kit.patch_scenarios import OF_PATCHES
 from tests.kit.remote_tools import REMOTE, with_the_crm
 from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.shared_budget import family, resume_parked
@@ -497,6 +498,10 @@ CORPUS = (
     *(
         Scenario(name, partial(drive, start=start, patiently=patiently), status, same_steps=False)
         for name, (drive, status) in OF_ORDERS.items()
+    ),
+    *(
+        Scenario(name, partial(drive, start=start, patiently=patiently), status)
+        for name, (drive, status) in OF_PATCHES.items()
     ),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
     Scenario(

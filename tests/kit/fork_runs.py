@@ -28,6 +28,7 @@ from baton.runtime.requests.service import Service
 from tests.kit.corpus import Scenario, patiently, shown
 from tests.kit.external_work import carry_out
 from tests.kit.faults import Plan
+from tests.kit.patch_scenarios import patch
 from tests.kit.schedule import undisturbed
 from tests.kit.toolbox import Books
 from tests.kit.verdict import Verdict, run
@@ -105,7 +106,9 @@ def fork_at(scenario: Scenario, cut: int, number: int = 0) -> ForkRun:
         found.before = Outcome.of(world.books, head, world.entries(saga))
         echo = Echo(world, saga, cut, is_parked=scenario.expected == "parked")
         try:
-            await patiently(world, lambda service: service.fork(saga, cut, "nothing has changed", "fork-1"))
+            await patiently(
+                world, lambda service: service.fork(saga, cut, "nothing has changed", "unchanged")
+            )
         except UserError as error:
             found.refused, found.before = str(error), None
             return first
@@ -224,7 +227,11 @@ class Echo:
             return False
         word = self.words.pop(0)
         with suppress(UserError):
-            await patiently(self.world, partial(self._said, word=word, number=len(self.words)))
+            if isinstance(word, ev.GraphChanged):
+                operations = word.patch and word.patch.v
+                await patch(self.world, self.saga, operations, f"echo-{len(self.words)}", patiently)
+            else:
+                await patiently(self.world, partial(self._said, word=word, number=len(self.words)))
         return True
 
     async def _said(self, service: Service, word: ev.Event, number: int) -> Any:
@@ -256,4 +263,4 @@ def _is_said(event: ev.Event) -> bool:
         return event.name != ANSWER
     if isinstance(event, ev.Forked):
         return event.undo
-    return isinstance(event, ev.CancelRequested | ev.Parked | ev.Resumed)
+    return isinstance(event, ev.CancelRequested | ev.Parked | ev.Resumed | ev.GraphChanged)

@@ -26,6 +26,7 @@ from baton.core.log.events import (
     Event,
     Forked,
     GaveUp,
+    GraphChanged,
     NoticeDue,
     OperationsBegan,
     Parked,
@@ -61,6 +62,7 @@ from tests.kit.journal_scenarios import JOURNAL, of_journals
 from tests.kit.links import of_links
 from tests.kit.notice_oracles import of_notices
 from tests.kit.order_scenarios import ORDERS, of_orders
+from tests.kit.patch_scenarios import PATCHES, of_patches
 from tests.kit.polls_and_children import undone_and_done_again
 from tests.kit.process import FOREVER, Process
 from tests.kit.question_oracles import of_questions
@@ -124,6 +126,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{UPDATES}: {text}" for text in of_updates(world))
     yield from (f"{JOURNAL}: {text}" for text in of_journals(world, logs))
     yield from (f"{ORDERS}: {text}" for text in of_orders(world, logs))
+    yield from (f"{PATCHES}: {text}" for text in of_patches(world, logs))
     yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
@@ -327,6 +330,8 @@ def _says(event: Event, said: Acknowledged) -> bool:
         return isinstance(event, CancelRequested)
     if said.what == "claim":
         return isinstance(event, QuestionClaimed) and event.ask == said.key
+    if said.what == "patch":
+        return isinstance(event, GraphChanged) and event.key == said.key
     if said.what == "reply":
         asked = event.operations if isinstance(event, OperationsBegan) else ()
         return any(one.answers == f"{said.name}/{said.key}" for one in asked)

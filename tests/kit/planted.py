@@ -16,6 +16,7 @@ from tests.kit import (
     map_bugs,
     model_bugs,
     money_bugs,
+    patch_bugs,
     polls_and_children,
     question_bugs,
     remote_tools,
@@ -43,6 +44,7 @@ from tests.kit.oracles import (
     MODELS,
     MONEY,
     RESULT,
+    ROLES,
     TOLD,
 )
 from tests.kit.order_scenarios import ORDERS
@@ -371,6 +373,14 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
         Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),
         Planted(bugs.on_call_is_told_of_the_first_parking_only, TOLD, at_rest("resumed")),
+        Planted(patch_bugs.a_worker_goes_on_with_the_graph_it_has_loaded, RESULT, at_rest("patched")),
+        Planted(
+            patch_bugs.a_patch_is_not_known_by_its_key, RESULT, everywhere("patched", (CRASH_AFTER,), drawn=0)
+        ),
+        Planted(patch_bugs.a_patch_is_not_made_anew_for_another_graph, RESULT, at_rest("patched")),
+        Planted(patch_bugs.what_is_undone_is_undone_by_the_newest_graph, RESULT, at_rest("patched-undone")),
+        Planted(patch_bugs.a_fork_forgets_its_changes, RESULT, at_rest("forked-changed")),
+        Planted(patch_bugs.what_a_fork_repeats_has_its_old_keys, ROLES, at_rest("forked-changed")),
         Planted(
             question_bugs.the_end_of_a_question_beats_its_answer,
             ASKED,

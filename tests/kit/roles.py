@@ -34,6 +34,7 @@ from tests.kit.process import FOREVER, REFUSES, RUNS_IN, Process
 from tests.kit.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
+    from baton.runtime.requests.patching import Patch, PatchedSaga
     from tests.kit.world import World
 
 
@@ -187,6 +188,11 @@ class RememberingService(Service):
         view = await super().answer(saga, answer, key, check)
         said = Acknowledged("answer", saga, key=answer_key(answer.ask, key), payload=answer.payload())
         self.world.acknowledged.append(said)
+        return view
+
+    async def patch(self, saga: str, wanted: Patch, key: str = "") -> PatchedSaga:
+        view = await super().patch(saga, wanted, key)
+        self.world.acknowledged.append(Acknowledged("patch", saga, key=key))
         return view
 
     async def callback(self, token: str, said: CallbackReport) -> dict[str, Any]:

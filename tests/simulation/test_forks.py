@@ -28,6 +28,11 @@ BY_DESIGN: Mapping[str, set[str]] = {
     "changes": {END},  # other code is deployed
     "order-unsent": {DEEDS, REPEATED},  # what was refunded is charged again
     "order-cancelled": {DEEDS, REPEATED},
+    "patched-paused": {END, REPEATED},  # a fork is not paused, so that its patch comes too late
+    "forked-changed": {
+        END,
+        REPEATED,
+    },  # the cut is before the changes, or before a step that has other keys since
     "parent-forked": {CHILDREN, END},  # a child that its parent has left goes on alone
 }
 SPENT = {"family", "purse"}  # a branch goes on with the account of its saga, which is nearly empty

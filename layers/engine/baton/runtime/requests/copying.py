@@ -50,12 +50,14 @@ async def fork_to_new(request: Request, source: Opened, wanted: ForkRequest, key
     await request.parts.quota.admit(caller.tenant)
     for data, blob in changes.blobs:
         await call(engine.blobs.put, caller.tenant, data, blob.partition(PERIOD)[2])
-    await _copy(request, source, cut, ref, hashed)
+    if not await _copy(request, source, cut, ref, hashed):
+        return await fork_to_new(request, source, wanted, key)
     entry = Entry(
         version=cut.version + 1,
         branch=cut.lineage.branch,
         at=fork.at,
         invocation=_mark(hashed, cut.version),
+        traceparent=caller.traceparent or request.parts.traceparent(cut.origin.traceparent),
         events=(fork, *changes.events),
     )
     expires = cut.origin.expires
@@ -137,8 +139,10 @@ async def _first_copy(request: Request, ref: SagaRef, hashed: str) -> Entry | No
     return first
 
 
-async def _copy(request: Request, source: Opened, cut: State, ref: SagaRef, hashed: str) -> None:
-    """Copy the entries up to the cut, entry 1 first. Raises `NotAllowedNow` if one cannot be read."""
+async def _copy(request: Request, source: Opened, cut: State, ref: SagaRef, hashed: str) -> bool:
+    """Copy the entries up to the cut, entry 1 first. Return false if another request with the same key has
+    written that for another cut, which holds. Raises `NotAllowedNow` if an entry cannot be read.
+    """
     log, call, expires = request.engine.log, request.parts.call, cut.origin.expires
     slots = asyncio.Semaphore(_AT_ONCE)
 
@@ -152,9 +156,12 @@ async def _copy(request: Request, source: Opened, cut: State, ref: SagaRef, hash
         async for page in pages:
             if page[0].version == 1:
                 await put(_begun(request, page[0], ref, _mark(hashed, cut.version)))
-                await _first_copy(request, ref, hashed)
+                first = await _first_copy(request, ref, hashed)
+                if first is None or _cut_in(first) != cut.version:
+                    return False
                 page = page[1:]
             await asyncio.gather(*map(put, page))
+    return True
 
 
 def _begun(request: Request, first: Entry, ref: SagaRef, mark: str) -> Entry:
