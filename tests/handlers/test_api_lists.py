@@ -35,7 +35,7 @@ def test_workflows_are_listed_by_name_with_their_newest_version(http: Http) -> N
     (first, second) = http.get("/workflows").body["workflows"]
     assert (first["name"], first["version"], first["by"]) == ("echo", 2, "ada")
     assert (second["name"], second["version"]) == ("party", 1)
-    assert set(first) == {"name", "version", "graph", "created_at", "by", "pauses"}
+    assert set(first) == {"name", "version", "graph", "created_at", "by", "pauses", "description"}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
