@@ -28,6 +28,7 @@ _SHARED = {
     "allowed": "a node, or a list of nodes",
     "operations": "an object: for each API, an id or a list of ids",
     "toolPatterns": "a pattern of tool names, or a list of patterns",
+    "nodePaths": "a path, or a list of paths",
     "call": "a pattern of tool names, or [another call](agents.md#other-agents-workflows-and-people)",
     "condition": "a [condition](#conditions)",
     "branch": "a [branch](#branch)",

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs/img"
 WIDE: Final = {"width": 1440, "height": 1180}
 PHONE: Final = {"width": 390, "height": 1300}
+LOW: Final = {"width": 1100, "height": 860}
 
 
 def main() -> None:
@@ -27,6 +28,8 @@ def main() -> None:
         site.register((ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8"))
         done = site.start("dinner", {"city": "Lisbon", "party": 4, "at": kitchen.EVENING})
         site.settle()
+        other = site.start("dinner", {"city": "Nowhere", "party": 4, "at": kitchen.EVENING})
+        site.settle()
         runs = site.start("dinner", {"city": "Lisbon", "party": 6, "at": kitchen.EVENING})
         site.run_for(3.2)
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -34,6 +37,8 @@ def main() -> None:
             ("console-saga", f"sagas/{runs}?node=hold", "", WIDE),
             ("console-time", f"sagas/{done}", "section[aria-labelledby=time]", WIDE),
             ("console-graph-phone", f"sagas/{done}", "", PHONE),
+            ("console-version", f"sagas/{done}?at=5", "", LOW),
+            ("console-compare", f"sagas/{done}/diff?with={other}", "", LOW),
         ):
             page = browser.new_page(
                 base_url=f"{site.url}/console/",

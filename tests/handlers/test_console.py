@@ -465,3 +465,25 @@ def test_two_sagas_or_two_versions_of_one_stand_side_by_side_with_what_differs(
     assert f"baton diff {ADA.id} --at 1" in before.text
     refused = (f"?with={GRACE.id}&to=9", "?with=unknown", "?at=x")
     assert [browser.get(f"{there}{query}").status for query in refused] == [404, 404, 400]
+
+
+def test_the_graph_of_a_patched_saga_is_that_of_the_version(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA, PARTY)
+    (graph,) = {http.get(f"/sagas/{ADA.id}").body["graph"]}
+    patch = [{"op": "add", "path": "/nodes/count", "value": {"value": 1, "after": "guests"}}]
+    assert http.post(f"/sagas/{ADA.id}/patches", {"patch": patch, "for": graph}).status == 202
+    now, then = (browser.get(f"{SAGA}{at}") for at in ("", "?at=1"))
+    for page, count in (
+        (now, 1),
+        (then, 0),
+        (browser.get(f"{SAGA}/graph"), 1),
+        (browser.get(f"{SAGA}/graph?at=1"), 0),
+    ):
+        assert len([one for one in _links(page) if "node=count" in one]) == count
+    both = browser.get(f"{SAGA}/diff?at=1")
+    assert [both.status, "graph" in both.text.partition("What differs")[2]] == [200, True]
+    shown = http.get(f"/sagas/{ADA.id}/workflow").body
+    assert ("count" in shown["document"], [one["name"] for one in shown["nodes"]]) == (
+        True,
+        ["guests", "count"],
+    )

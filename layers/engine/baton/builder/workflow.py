@@ -418,6 +418,7 @@ class Workflow(Roots):
         signal: str | None = None,
         conversation: bool | Mapping[str, Any] | None = None,
         session: str | None = None,
+        patch: str | Sequence[str] | None = None,
         turns: int | None = None,
         calls: int | None = None,
         calls_in_a_turn: int | None = None,
@@ -433,12 +434,14 @@ class Workflow(Roots):
         those of APIs that `std.openapi` may call. `requires_approval` names calls that a person approves
         first, `risk` the risk of operations. `signal` names the signal with messages of the agent's user. In
         a `conversation`, the agent waits for the next message after an answer; a `session` goes on with what
-        was said in it before. `turns`, `calls`, `calls_in_a_turn` and `tokens` are limits. With `summarise`,
-        older messages that exceed a request are summarised.
+        was said in it before. `patch` names what it may patch of this workflow. `turns`, `calls`,
+        `calls_in_a_turn` and `tokens` are limits. With `summarise`, older messages that exceed a request are
+        summarised.
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
         fields |= {"requires_approval": requires_approval, "signal": signal, "summarise": summarise}
         fields |= {"conversation": conversation, "session": session, "risk": risk}
+        fields |= {"patch": patch}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 

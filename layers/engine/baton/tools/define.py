@@ -36,7 +36,7 @@ from baton.core.documents.nodes.own import OwnKind
 from baton.core.effects.inverses import problems_of_inverses
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
-from baton.core.effects.toolspec import EFFECTS, Merits, Pins, ToolSpec
+from baton.core.effects.toolspec import EFFECTS, PATCH_WORKFLOW, Merits, Pins, ToolSpec
 from baton.core.expressions import nearest, parse_duration
 from baton.core.failures.alternatives import declaration_problems
 from baton.core.failures.codes import CLASSES, CODE_PATTERN
@@ -348,6 +348,8 @@ def _where(function: Callable[..., Any]) -> str:
 def _check(name: str, effect: str) -> None:
     if not NAME.fullmatch(name):
         raise ToolError(f"`{name}` is not a tool name; write lower case, with dots, such as `table.hold`")
+    if name == PATCH_WORKFLOW:
+        raise ToolError(f"`{name}` is a call of agents to the engine; give the tool another name")
     if effect not in EFFECTS:
         hint = nearest(effect, EFFECTS)
         known = f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}"

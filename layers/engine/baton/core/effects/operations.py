@@ -22,8 +22,9 @@ search for tools in an agent has these as `calls`.
 """
 END_CONVERSATION, RESULT = "end_conversation", "output"
 """The call by which an agent ends its conversation, and the argument with the output."""
+OPENAPI: Final = "std.openapi"
 DESCRIBE: Final = "std.describe_operations"
-"""The tool that describes operations."""
+"""The tools that call operations, and that describe them."""
 NOT_LISTED: Final = "call_not_allowed"
 FIXED = ("among", CALLS)
 """Parameters of the search for tools that no model says."""

@@ -149,6 +149,8 @@ STANDARD: Final = (
 )  # fmt: skip
 ALL: Final = "std.*"
 SEARCH: Final = "std.search_tools"
+PATCH_WORKFLOW: Final = "patch_workflow"
+"""The call by which an agent patches its own saga. It is a tool of the engine, and in no registry."""
 NAMED_PIPELINE: Final = "std.named_pipeline"
 """A tool outside of `std.*`: a deployment that grants it keeps the pipelines that agents run."""
 # What looks whether another tool has acted, what takes back what that has done, and what does nothing outside that another cannot

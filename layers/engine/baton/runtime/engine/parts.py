@@ -38,6 +38,7 @@ from baton.runtime.invocation.context import (
     DurationEstimator,
     Invocation,
     InvocationContext,
+    OwnPatch,
     StoreRetrier,
     Tenure,
 )
@@ -162,9 +163,17 @@ the end of its time.
 
 
 class InvocationScope:
-    """Collaborators of one invocation. `deadline`: of its steps; by default, that of a worker."""
+    """Collaborators of one invocation. `deadline`: of its steps; by default, that of a worker. `patch`: for
+    agents.
+    """
 
-    def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        invocation: Invocation,
+        deadline: Deadline | None = None,
+        patch: OwnPatch | None = None,
+    ) -> None:
         self._engine, self.invocation = engine, invocation
         self.deadline = deadline or Deadline.of(invocation, engine.limits)
         self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
@@ -180,7 +189,7 @@ class InvocationScope:
         ports = engine.offload, engine.clock, engine.entropy, engine.limits
         self.call = StoreRetrier(*ports, give_up, self.deadline.cut_off - _SAID_FIRST_MS, tenure)
         stores = engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits
-        self.context = InvocationContext(invocation, *stores, self.call, tenure)
+        self.context = InvocationContext(invocation, *stores, self.call, tenure, patch)
 
         self.held: dict[str, tuple[int, int]] = {}
         """Epochs of the sagas that it holds, and until when viewers watched (ms), by saga."""

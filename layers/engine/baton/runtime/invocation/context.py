@@ -16,7 +16,19 @@ from msgspec import Struct, field
 from baton.core.limits import Limits
 from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
 from baton.errors import PoisonMessage, StoreUnavailable, Throttled
-from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, SagaRef, Store, ThreadStore, Watchdog
+from baton.ports import (
+    Blobs,
+    Clock,
+    Entropy,
+    Log,
+    Message,
+    Offload,
+    SagaRef,
+    StepContext,
+    Store,
+    ThreadStore,
+    Watchdog,
+)
 
 T = TypeVar("T")
 
@@ -249,6 +261,10 @@ class Tenure(Struct):
             self.watchdog.set(max(self.dies_at - self.clock.now(), 1) if self.dies_at else None)
 
 
+OwnPatch = Callable[[Mapping[str, Any], StepContext], Awaitable[dict[str, Any]]]
+"""Function that patches the saga of a step by the arguments of an agent's call. Raises `StepFailure`."""
+
+
 class InvocationContext(Struct, frozen=True):
     """Context of one invocation: of the worker, the API or the relay.
     Every call to a store or a bucket goes through `call`.
@@ -262,6 +278,7 @@ class InvocationContext(Struct, frozen=True):
     limits: Limits
     call: StoreRetrier
     tenure: Tenure
+    patch: OwnPatch | None = None
 
     @property
     def log(self) -> Log:

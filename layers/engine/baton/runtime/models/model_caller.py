@@ -20,6 +20,7 @@ from baton.core.effects.operations import (
     CALLS,
     DESCRIBE,
     END_CONVERSATION,
+    NOT_LISTED,
     OFFERS,
     OPERATION,
     OPERATIONS,
@@ -28,7 +29,7 @@ from baton.core.effects.operations import (
     Operations,
     operation_name,
 )
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import PATCH_WORKFLOW, ToolSpec
 from baton.core.limits import SETTING
 from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
@@ -104,6 +105,8 @@ class ModelCaller:
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
         agent = self._agent()
+        if tool == PATCH_WORKFLOW:
+            return await self._patched(arguments, context)
         if tool != MODEL:
             is_search = tool == self._step.node.tool
             if is_search and CALLS in arguments:
@@ -121,6 +124,14 @@ class ModelCaller:
         if self._step.place.item == PLAN:
             return await self._plan(asking, arguments)
         return await self._single(asking, arguments)
+
+    async def _patched(self, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
+        """Patch the saga for its agent. Raises `StepFailure`."""
+        patch = self._context.patch
+        if patch is None or self._step.way is not None or self._step.hooks:
+            # What a person has approved are these arguments, and no others.
+            raise StepFailure(NOT_LISTED, "only an agent patches its saga, as it says itself", happened=False)
+        return await patch(arguments, context)
 
     async def collect(self, work: Callback, context: StepContext) -> Any:
         """Return the result of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""

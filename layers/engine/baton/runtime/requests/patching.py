@@ -1,12 +1,13 @@
 """Patches of a saga: its own document is changed, compiled anew, and its graph replaced by one entry.
 
 A patch is checked as registering checks a document, and by `carry_problems`. Its caller may register
-workflows, so a patch needs no rules of its own for limits, approvals and allowed tools.
+workflows, so a patch needs no rules of its own for limits, approvals and allowed tools. That of an agent has
+rules, in core/graph/patches.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,16 +16,21 @@ import msgspec
 from baton.core.decide.carrying import carry_problems, dropped_outputs, still_to_run
 from baton.core.decide.program import Program
 from baton.core.documents.changes import patched_text
+from baton.core.documents.text import parse_document
+from baton.core.effects.operations import NOT_LISTED
+from baton.core.failures.codes import INPUT_INVALID
 from baton.core.graph.graph import Graph, Node, encode_graph, graph_name, hash_of, split_hash
+from baton.core.graph.patches import PATHS, operation_problems, patched_problems, visible_values
 from baton.core.log.codec import PERIOD, SCHEME
 from baton.core.log.events import Gives, GraphChanged, Value
 from baton.core.log.folding.forks import lineage_to
 from baton.core.log.folding.received import fingerprint
 from baton.core.log.state import CHANGE_KEY, State, status_of
 from baton.core.read.answers import Status, Version, View
-from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, TooLarge
-from baton.ports import SagaRef, Wake
-from baton.runtime.engine.request import Opened, Request
+from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, TooLarge, UserError
+from baton.ports import SagaRef, StepContext, StepFailure, Wake
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller, Opened, Request
 from baton.runtime.log.history import History
 from baton.runtime.requests.registering import compile_for
 from baton.runtime.starting.catalog import program_of
@@ -318,3 +324,57 @@ def _answer(
         notes=list(notes),
         problems=[PatchProblem(one.path, one.message, one.suggestion) for one in problems],
     )
+
+
+# ---- agents
+
+_MOST_PROBLEMS = 30
+_BY = "agent"
+
+
+async def patch_own_saga(
+    engine: Engine, arguments: Mapping[str, Any], context: StepContext
+) -> dict[str, Any]:
+    """Apply a patch once for each idempotency key. Return the values at the paths of the list, and `applied`:
+    there was anything to change. Raises `StepFailure` with all problems.
+    """
+    caller = Caller(tenant=context.tenant, user=context.user, request=_BY, session=f"{_BY} {context.node}")
+    request = Request(engine, caller, context.deadline_ms)
+    try:
+        return await _patched_by_agent(request, arguments, context)
+    except UserError as error:
+        raise _refusal(INPUT_INVALID, error.detail, error.problems) from error
+
+
+async def _patched_by_agent(
+    request: Request, arguments: Mapping[str, Any], context: StepContext
+) -> dict[str, Any]:
+    own, paths, operations = context.node, arguments[PATHS], arguments["operations"]
+    opened = await request.open(context.saga)
+    state = opened.history.state
+    text = await request.parts.catalog.document_of(context.tenant, state.origin)
+    document = parse_document(text).value
+    is_applied = CHANGE_KEY + context.idempotency_key in state.keys
+    if operations and not is_applied:
+        if problems := [*operation_problems(paths, own, operations)]:
+            raise _refusal(NOT_LISTED, "the agent may not patch that", problems)
+        text = patched_text(text, operations)
+        before, document = document, parse_document(text).value
+        graph, _ = await compile_for(request.parts, request.engine, request.caller, text)
+        graphs = opened.program.graph, graph
+        if problems := [*patched_problems(before, document, graphs, own)]:
+            raise _refusal(NOT_LISTED, "the agent may not patch that", problems)
+        wanted = Patch(
+            operations=[*operations], made_for=state.origin.graph, description=arguments["description"]
+        )
+        is_applied = (await patch_saga(request, context.saga, wanted, context.idempotency_key)).changed
+    return {"applied": is_applied, "document": visible_values(document, paths, own)}
+
+
+def _refusal(code: str, what: str, problems: Iterable[Problem]) -> StepFailure:
+    told = [
+        f"{one.path}: {one.message}{f' ({one.suggestion})' if one.suggestion else ''}" for one in problems
+    ]
+    more = f"; and {len(told) - _MOST_PROBLEMS} more" if len(told) > _MOST_PROBLEMS else ""
+    text = f"{what}: {'; '.join(told[:_MOST_PROBLEMS])}{more}" if told else what
+    return StepFailure(code, text, happened=False)

@@ -19,7 +19,7 @@ from baton.core.decide.outcomes import APPROVAL, HELD, MONEY, STOPPED, Outcome
 from baton.core.decide.spending import wait_for_money
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE, SEARCH, ApprovalRequest, ToolSpec, request_for
+from baton.core.effects.toolspec import ONCE, PATCH_WORKFLOW, SEARCH, ApprovalRequest, ToolSpec, request_for
 from baton.core.failures import quoted
 from baton.core.failures.codes import INPUT_INVALID, SCHEMA_CHANGED, is_on_purpose
 from baton.core.failures.evidence import parse_retry_after
@@ -183,7 +183,7 @@ def needs_money(state: State, step: RunStep, specs: Specs, spec: ToolSpec | None
     return spec is not None and bool(spec.verify) and bool(step_cost(step, specs, spec.verify))
 
 
-_OF_MODELS: Final = frozenset((MODEL, SEARCH))
+_OF_MODELS: Final = frozenset((MODEL, SEARCH, PATCH_WORKFLOW))
 """The tools whose steps the performer of models makes, or reads for a model."""
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from baton.core.limits import Limits
 from baton.core.on_demand import OnDemand
 from baton.errors import CodeGone, EngineFault, PoisonMessage, UnknownEntry, Unreadable
-from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef
+from baton.ports import DeadLetters, DeadMessageCause, Invoker, Message, Offload, Queue, SagaRef, StepContext
 from baton.runtime.engine.parts import Engine, InvocationScope
 from baton.runtime.invocation.context import Invocation, YieldRequest, read_message
 from baton.runtime.log.lease import EXPIRED, HELD, HELD_UNTIL, PINNED, WAKE_LEFT
@@ -26,9 +26,10 @@ from baton.runtime.worker.runner import Runner
 
 if TYPE_CHECKING:
     from baton.runtime import recovery
-    from baton.runtime.requests import schedules
+    from baton.runtime.requests import patching, schedules
 else:
     recovery = OnDemand("baton.runtime.recovery")
+    patching = OnDemand("baton.runtime.requests.patching")
     schedules = OnDemand("baton.runtime.requests.schedules")
 
 logger = logging.getLogger("baton.worker")
@@ -85,7 +86,7 @@ class Worker:
 
     async def handle(self, deliveries: Sequence[Delivery], invocation: Invocation) -> list[str]:
         """Run the sagas of these deliveries. Return the ids that must be delivered again."""
-        scope = InvocationScope(self._engine, invocation)
+        scope = InvocationScope(self._engine, invocation, patch=self._patch)
         runner = Runner(scope)
         wakes: dict[str, Message] = {}
         of: dict[str, list[Delivery]] = {}
@@ -120,6 +121,10 @@ class Worker:
                 self._engine.watch.rest()
         await self._flush(invocation)
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
+
+    async def _patch(self, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
+        """Patch the saga of an agent."""
+        return await patching.patch_own_saga(self._engine, arguments, context)
 
     async def _flush(self, invocation: Invocation) -> None:
         """Write metrics and spans.

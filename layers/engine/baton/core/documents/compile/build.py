@@ -256,6 +256,10 @@ class _Compiler:
         return self._source.model.name
 
     @property
+    def graph(self) -> str:
+        return self._source.within.graph
+
+    @property
     def tools(self) -> Tools:
         return self._source.tools
 

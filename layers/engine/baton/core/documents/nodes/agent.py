@@ -28,6 +28,7 @@ from baton.core.documents.parts.fields import (
     Given,
     Model,
     NodeName,
+    NodePaths,
     between,
 )
 from baton.core.documents.parts.fields import Operations as OperationsField
@@ -59,9 +60,10 @@ from baton.core.effects.operations import (
     searches_calls,
 )
 from baton.core.effects.risk import ASKING, Rules, least
-from baton.core.effects.toolspec import Approval
+from baton.core.effects.toolspec import PATCH_WORKFLOW, Approval
 from baton.core.expressions import escape, nearest
 from baton.core.graph.graph import AgentParts, Node
+from baton.core.graph.patches import PATHS, patch_offer, patch_tool, path_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.questions import APPROVE, REJECT
 from baton.core.log.scopes import ENDS
@@ -175,7 +177,7 @@ def _asking(agent: AgentModel, specs: Sequence[ToolSpec]) -> dict[str, ToolSpec]
         if calls_operations(spec):
             names = (operation_name(api, one) for api, ids in agent.operations.items() for one in ids)
             known |= {called: _risky(agent, called, spec) for called in names}
-    return known
+    return known | ({PATCH_WORKFLOW: patch_tool()} if agent.patch else {})
 
 
 def _risky(agent: AgentModel, called: str, spec: ToolSpec) -> ToolSpec:
@@ -209,6 +211,20 @@ def _approvals_problems(
             names = ", ".join(f"`{one}`" for one in known) or "none"
             hint = nearest(called, known) or f"its calls are {names}"
             yield Problem(at, f"the agent has no call `{called}`", hint)
+
+
+def _patching(name: str, agent: AgentModel) -> Iterator[Node]:
+    """Yield the call by which the agent patches its saga, if it may."""
+    if agent.patch:
+        tool, asked = patch_tool(), agent.requires_approval.get(PATCH_WORKFLOW)
+        yield Node(
+            name=name,
+            kind="agent",
+            tool=tool.name,
+            arguments={PATHS: agent.patch},
+            effect=tool.effect,
+            approval=None if asked is None else approval_of(asked, tool),
+        )
 
 
 MESSAGE = "message"
@@ -268,6 +284,14 @@ class AgentModel(Asking):
                 },
             }
         ],
+    )
+    patch: Annotated[NodePaths, Given] = Field(
+        default_factory=list,
+        description=(
+            "Paths below `/nodes` of this document that the agent may patch in its own saga, by the call "
+            "`patch_workflow`; `*` stands for any text. Without it, an agent patches nothing."
+        ),
+        examples=[["/nodes/report", "/nodes/check_*"]],
     )
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
@@ -373,6 +397,7 @@ class AskedAgent(AsksModel):
             "summarise": "summarize summary compact compaction",
             "session": "thread thread_id session_id conversation_id memory",
             "conversation": "chat multi_turn interactive dialog dialogue",
+            "patch": "patches may_patch patch_paths patchable",
             **WORDS,
         },
         said=SAID,
@@ -398,8 +423,12 @@ class AskedAgent(AsksModel):
         specs = compiler.matching(patterns_of(agent.tools))
         yield from list_problems(place, specs, agent.operations)
         known = _asking(agent, specs)
+        if agent.patch and compiler.graph:
+            message = "the agent runs in a child saga, which has no document of its own to patch"
+            yield Problem(f"{place}/patch", message, "let an agent of the document itself patch")
         yield from delegate_problems(compiler, f"{place}/tools", agent.tools, known)
         yield from _risk_problems(f"{place}/risk", agent, known)
+        yield from path_problems(f"{place}/patch", agent.patch, name)
         if agent.idle_ms and END_CONVERSATION in {*known, *(one.name for one in agent.tools)}:
             message = f"the agent has a call `{END_CONVERSATION}`, by which it ends its conversation"
             yield Problem(f"{place}/conversation", message, "rename the other call")
@@ -459,6 +488,8 @@ class AskedAgent(AsksModel):
         asked: dict[str, Any] = {APIS: agent.operations} if offers else {}
         if offers := {**offers, **delegate_offers(compiler, agent.tools)}:
             asked[OFFERS] = offers
+        if agent.patch:
+            asked[OFFERS] = {**asked.get(OFFERS, {}), PATCH_WORKFLOW: patch_offer(agent.patch)}
         if agent.idle_ms:
             ends = {END_CONVERSATION: _end_offer(compiler.answer_schema(name))}
             asked |= {ENDS: True, OFFERS: {**asked.get(OFFERS, {}), **ends}}
@@ -473,7 +504,7 @@ class AskedAgent(AsksModel):
                 breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=(*(call(spec, spec.name) for spec in tools), *delegates),
+            calls=(*(call(spec, spec.name) for spec in tools), *delegates, *_patching(name, agent)),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,

@@ -70,6 +70,11 @@ class Compiler(KnownInterfaces, Protocol):
         """The name of the workflow that is compiled."""
         ...
 
+    @property
+    def graph(self) -> str:
+        """The name of the graph of the document that is compiled; empty for the document itself."""
+        ...
+
     def no_such_graph(self, place: str, graph: str) -> Iterator[Problem]:
         """Yield the problem of a name that no graph of the document has."""
         ...

@@ -296,6 +296,11 @@ ToolPatterns = Annotated[
     BeforeValidator(no_text_of_many),
     Defined("toolPatterns", _names({"type": "string"}, uniqueItems=True)),
 ]
+NodePaths = Annotated[
+    _UniqueNames,
+    BeforeValidator(no_text_of_many),
+    Defined("nodePaths", _names({"type": "string"}, uniqueItems=True)),
+]
 
 
 def _apis(value: Any) -> Any:
