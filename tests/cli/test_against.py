@@ -307,6 +307,15 @@ def test_a_version_that_is_not_listed_is_not_checked_and_a_saga_that_ended_is_le
     assert "not checked" in found.stdout
 
 
+def test_a_patched_saga_is_checked_with_its_own_document(baton: Baton, project: Path, api: FakeApi) -> None:
+    deployed(api, "s1", "trip", ["book"], None)
+    view = api.answers["GET /sagas/s1"][0][1]
+    api.on("GET /sagas/s1", (200, {**view, "former_graphs": [{"last_version": 3}]}))
+    api.on("GET /sagas/s1/workflow", (200, {**definition(DOCUMENT), "graph": "9" * 64}))
+    found = asked(baton, project, app_with(SAME).replace("cents: int", "euros: int"), api.url, "--json")
+    assert list(dict.fromkeys(one["slot"] for one in json.loads(found.stdout))) == ["book", "drive"]
+
+
 def test_a_saga_that_cannot_be_read_keeps_no_other_from_being_checked(
     baton: Baton, project: Path, api: FakeApi
 ) -> None:
