@@ -36,6 +36,7 @@ from tests.core.build import (
     wait,
 )
 from tests.kit.sentences import Says
+from tests.kit.views import way
 
 
 def fork(saga: Saga, cut: int, key: str = "") -> None:
@@ -374,7 +375,7 @@ def copied(saga: Saga, cut: int) -> Saga:
     return new
 
 
-def test_a_new_saga_opens_its_own_children_and_has_nothing_of_what_the_other_one_did() -> None:
+def test_a_new_saga_opens_its_own_children_and_has_nothing_of_what_the_other_one_did(says: Says) -> None:
     saga = Saga(program(task("a"), child("c", "a"), wait("w", "a", signal="s", ms=9_000)))
     saga.put(ev.Parked(code="x", message="y"), ev.Resumed(by="ada", at=T0))
     saga.go(done("a"))
@@ -387,6 +388,10 @@ def test_a_new_saga_opens_its_own_children_and_has_nothing_of_what_the_other_one
     assert (state.children, state.orphaned_children, state.keys) == ({}, (), {})
     assert (state.epoch, state.invocation, state.counts.invocations, state.counts.steps) == (0, "", 0, 1)
     assert state.open.keys() == {"w"}
+    story = Story(new.program)
+    story.agree_with(state)
+    says(way(story, 0, 9, 9_000).start)
+    assert way(story, 1, 9, 9_000).start is None
     assert saga_view(state, new.program).forked_from == ForkedFrom("s1", saga.state.version)
     new.go()
     assert new.state.children["c"].saga.startswith("s2.")
@@ -416,14 +421,18 @@ def test_a_new_saga_has_an_account_a_list_to_undo_and_attempts_of_its_own() -> N
     saga.put(
         ev.NodeBegan(node="a", at=T0),
         ev.NoticeDue(notice=ev.Notice(key="k", to="user", code="x", message="y")),
-        ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **ATTEMPT),
+        ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), key="key", acted=True, **ATTEMPT),
     )
     spent = replace(saga.state.money, spent=7, budget=9)
     saga.states[-1] = replace(saga.state, money=spent, approved={"a": ("digest",)})
     at_cut = replace(saga.states[-1], origin=replace(saga.state.origin, source="s1"))
     event = ev.Forked(cut=2, branch=1, by="ada", at=T0 + 9, source="s1")
     state = fork_to(at_cut, at_cut, entry(3, event), event)
-    assert (state.money.spent, state.money.budget, state.failing, state.approved) == (0, 9, {}, {})
+    assert (state.money.spent, state.money.budget, state.approved) == (0, 9, {})
+    assert at_cut.failing["a"].key == "key"
+    assert replace(at_cut.failing["a"], key="", acted=False) == state.failing["a"], (
+        "its calls are the other one's"
+    )
     assert at_cut.outbox.due, "the other saga sends it"
     assert (state.outbox.due, state.outbox.rows) == ((), {})
     assert (state.undo.head, state.begun) == (0, {"a": T0 + 9})

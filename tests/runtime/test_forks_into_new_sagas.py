@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,8 +15,10 @@ from baton.core.log.questions import Answer
 from baton.errors import KeyReused, NotAllowedNow, TooLarge, UserError
 from baton.runtime.log import history
 from baton.runtime.requests import copying
-from tests.kit.faults import Crash, scripted
+from tests.kit.faults import Crash, Plan, scripted
+from tests.kit.schedule import SCENARIOS
 from tests.kit.sentences import Says
+from tests.kit.verdict import run
 from tests.kit.world import World
 from tests.runtime.test_forks_with_changes import Shop, fork, shown, version_of
 
@@ -230,3 +233,27 @@ async def test_a_fork_of_a_forked_saga_is_of_that_one() -> None:
     )
     with pytest.raises(UserError):
         await fork_new(world, other, version=2)
+
+
+@pytest.mark.parametrize("cut", [8, 16])
+def test_a_replaced_step_goes_on_in_the_new_saga_with_what_its_model_has_planned(cut: int) -> None:
+    """The plan is about a failure, which is therefore kept; its questions are asked once more."""
+    scenario, ends = SCENARIOS["chosen"], list[str]()
+
+    async def drive(world: World) -> str:
+        saga = str(await scenario.drive(world))
+        await world.settle()
+        (head,) = world.log.heads()
+        other = await fork_new(world, head.ref.id, version=cut)
+        view = await world.queries().show(other)
+        for _ in range(5):
+            await asyncio.sleep(30)
+            view = await world.queries().show(other)
+            for one in view["questions"]:
+                action = next(option for option in ("2", "approve") if option in one["options"])
+                await world.service().answer(other, Answer(ask=one["id"], action=action), "a")
+        ends.append(view["status"])
+        return saga
+
+    run(dataclasses.replace(scenario, drive=drive), Plan())
+    assert ends == ["completed"]

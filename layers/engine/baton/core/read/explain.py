@@ -118,7 +118,7 @@ class _AboutSaga(View):
 class Way(_AboutSaga):
     """The path that a saga took."""
 
-    start: Annotated[str | None, "Event that started the saga, as text. Only on the first page."]
+    start: Annotated[str | None, "Event or fork that started the saga, as text. Only on the first page."]
     steps: Annotated[list[WayStep], "Settled rounds, in the order of settlement."]
     open: Annotated[Annotated[list[OpenNode], Meta(max_length=100)], "Open rounds. Only on the last page."]
     end: Annotated[str | None, "End of the saga, reached or in progress, as text. Only on the last page."]
@@ -203,6 +203,13 @@ class Explanation(_AboutSaga):
     left_out: Annotated[Count, "Number of earlier rounds omitted from the answer."]
 
 
+def _start(story: Story) -> str | None:
+    origin = story.state.origin
+    if origin.copied:
+        return f"by a fork of saga {origin.source} at version {origin.copied}"
+    return f"by {outside_event_in_words(story.sent)}" if story.sent else None
+
+
 def way(story: Story, after: int, limit: int, room: int, **about: Any) -> Way:
     """Return the path: slots in the order in which they were settled, by entries above `after`.
 
@@ -210,7 +217,7 @@ def way(story: Story, after: int, limit: int, room: int, **about: Any) -> Way:
     entry. `next` continues it.
     """
     reasons = Reasons(story)
-    start = f"by {outside_event_in_words(story.sent)}" if story.sent and not after else None
+    start = None if after else _start(story)
     steps: list[WayStep] = []
     for slot in story.ended:
         place = story.places[slot]

@@ -22,6 +22,7 @@ from baton.core.log.state import (
     ANSWER,
     FORK_KEY,
     Counts,
+    Failing,
     Lineage,
     Money,
     Outbox,
@@ -159,7 +160,7 @@ def _copied(at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
         begun=dict.fromkeys(at_cut.begun, fork.at),
         money=Money(budget=at_cut.money.budget),
         used={scope: replace(one, cost=0, tokens=0, turns=0) for scope, one in used.items()},
-        failing={},
+        failing={slot: _of_other(with_time(one, later)) for slot, one in at_cut.failing.items()},
         held={},
         corrections={},
         recovery=Recovery(),
@@ -172,6 +173,11 @@ def _copied(at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
         orphaned_children=(),
     )
     return asked_anew(without_whole_saga_stops(forked), fork.at)
+
+
+def _of_other(failing: Failing) -> Failing:
+    """Return a failing step without what is known of its calls: those are the other saga's to undo."""
+    return replace(failing, kept=None, key="", acted=False, left=False, decided="", given=None)
 
 
 def _paused_for(at_cut: State, later: int) -> dict[str, Paused]:
