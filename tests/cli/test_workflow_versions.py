@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from baton.cli.text.tables import tag_rows, version_rows
 from baton.client.exits import REFUSED
 from baton.ports.records import Tag, TagMove
 from baton.runtime.requests.versions import tag_view
@@ -177,3 +178,10 @@ def test_sagas_are_migrated_after_they_were_counted(api: FakeApi, baton: Baton, 
     says([done.stdout, done.stderr])
     assert json.loads(baton("migrate", "pay", "--to", "3", "--json").stdout)["changed"] == 0
     says(baton("migrate", "pay", "--to", "3", "--map", "b").stderr)
+
+
+def test_tags_and_described_versions_fit_a_narrow_terminal() -> None:
+    lines = [line.plain for line in tag_rows([CANARY, MAIN], 40)]
+    assert max(map(len, lines)) <= 40
+    versions = [PAY | {"version": 3, "description": "a longer story " * 9}, PAY | {"version": 2}]
+    assert max(len(line.plain) for line in version_rows(versions, 40)) <= 40

@@ -71,7 +71,7 @@ def _fitted(
         spare = 0 if least is None else max(longest - least, 0)
         for name in without:
             if _over(columns, width) > spare:
-                del columns[name]
+                columns.pop(name, None)  # some have it only where a row does
         if (more := _over(columns, width)) > 0:
             room = max(_NARROWEST, longest - more)
             columns[cutting] = [cut(cell, room) for cell in columns[cutting]]
@@ -217,7 +217,7 @@ def tag_rows(tags: Iterable[Mapping[str, Any]], width: int | None = None) -> Ite
         "by": [move["by"] for _, move in moves],
         "reason": [move["reason"] for _, move in moves],
     }
-    return _fitted(columns, width, without=("reason", "by"), cutting="reason")
+    return _fitted(columns, width, without=("by",), cutting="reason")
 
 
 def workflow_table(workflow: Mapping[str, Any]) -> Table:
