@@ -263,4 +263,6 @@ def _is_said(event: ev.Event) -> bool:
         return event.name != ANSWER
     if isinstance(event, ev.Forked):
         return event.undo
-    return isinstance(event, ev.CancelRequested | ev.Parked | ev.Resumed | ev.GraphChanged)
+    if isinstance(event, ev.GraphChanged):
+        return bool(event.key)  # an operator migrates many sagas at once
+    return isinstance(event, ev.CancelRequested | ev.Parked | ev.Resumed)

@@ -18,8 +18,10 @@ from baton.core.log.folding.forks import fork_in
 from baton.core.log.slots import Slot
 from baton.core.nodes.registry import KINDS
 from baton.errors import NotAllowedNow, Outdated, UserError
+from baton.runtime.requests.migrating import Migration
 from baton.runtime.requests.patching import Patch
 from baton.runtime.requests.service import Service
+from baton.runtime.requests.steering import Part, SagaFilter
 from tests.kit.roles import ask_unless_done
 from tests.kit.shared_budget import resume_parked
 from tests.kit.virtual_time import run_virtual
@@ -154,6 +156,36 @@ async def patched_undone(world: World, *, start: Any, patiently: Any) -> str:
     return saga
 
 
+MOVED = """
+name: moved
+nodes:
+  a: {tool: work, with: {n: 1}}
+  go: {wait: {signal: go}, after: a}
+  b: {tool: work, after: go, with: {n: 0}}
+output: '${ctx.b.output.n}'
+"""
+MOVED_TO = MOVED.replace(
+    "b: {tool: work, after: go, with: {n: 0}", "end: {tool: work, after: go, with: {n: '${ctx.a.output.n}'}"
+)
+MOVED_TO = MOVED_TO.replace("ctx.b.", "ctx.end.")
+
+
+async def migrated(world: World, *, start: Any, patiently: Any) -> str:
+    """Two operators migrate a saga to a version with another name for a node, which reads what the saga has dropped."""
+    saga = str(await start(world, MOVED, {}, "moved"))
+    await patiently(world, lambda service: service.register(MOVED_TO, json_only=False))
+    wanted = SagaFilter(workflow="moved"), Migration(to="2", names={"b": "end"}), Part()
+
+    async def move() -> None:
+        while not any(isinstance(event, ev.GraphChanged) for event in world.events(saga)):
+            await patiently(world, lambda service: service.many.migrate(*wanted))
+            await asyncio.sleep(1)
+
+    await asyncio.gather(move(), move())
+    await patiently(world, lambda service: ask_unless_done(service.signal(saga, "go", None, "g")))
+    return saga
+
+
 ACTED = (3, 2)
 """Two steps, of which one acts with other arguments as well; and one that acts once more."""
 CHANGED = """
@@ -253,6 +285,7 @@ OF_PATCHES: Mapping[str, tuple[Any, str]] = {
     "patched": (patched, "completed"),
     "patched-paused": (patched_paused, "completed"),
     "patched-undone": (patched_undone, "rolled_back"),
+    "migrated": (migrated, "completed"),
     "forked-changed": (forked_changed, "completed"),
     "forked-new": (forked_new, "completed"),
 }

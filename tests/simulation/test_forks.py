@@ -20,19 +20,15 @@ pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))  # `make soak`
 BY_DESIGN: Mapping[str, set[str]] = {
-    "mishaps": {
-        REPEATED
-    },  # a tool that fails a few times, and not again after the fork: its stand-in is not called
+    "mishaps": {REPEATED},  # after the fork a tool fails no more, so that nothing stands in for it
     "called-off": {END},  # the signal that calls off a child is there before the new child has begun
     "forgets": {END, STEPS},  # at which turn an agent hears a word depends on time
     "changes": {END},  # other code is deployed
     "order-unsent": {DEEDS, REPEATED},  # what was refunded is charged again
     "order-cancelled": {DEEDS, REPEATED},
     "patched-paused": {END, REPEATED},  # a fork is not paused, so that its patch comes too late
-    "forked-changed": {
-        END,
-        REPEATED,
-    },  # the cut is before the changes, or before a step that has other keys since
+    "forked-changed": {END},  # a cut before its first fork has not the output that this changes
+    "migrated": {END, STEPS, REPEATED},  # no operator migrates it once more
     "parent-forked": {CHILDREN, END},  # a child that its parent has left goes on alone
 }
 SPENT = {"family", "purse"}  # a branch goes on with the account of its saga, which is nearly empty
