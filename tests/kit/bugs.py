@@ -210,9 +210,9 @@ def any_entry_of_the_same_lease_is_its_own() -> Iterator[None]:
 def a_lease_has_no_grace() -> Iterator[None]:
     """Take row: a lease that ends with its invocation's deadline, though Lambda kills a little later."""
 
-    def begin(self: InvocationScope, engine: Engine, *invocation: Any) -> None:
+    def begin(self: InvocationScope, engine: Engine, *invocation: Any, **more: Any) -> None:
         limits = dataclasses.replace(engine.limits, lease_grace_ms=0)
-        real(self, dataclasses.replace(engine, limits=limits), *invocation)
+        real(self, dataclasses.replace(engine, limits=limits), *invocation, **more)
 
     real = InvocationScope.__init__
     with replaced(InvocationScope, "__init__", begin):
