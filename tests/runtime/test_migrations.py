@@ -114,6 +114,14 @@ async def test_nodes_have_other_names_by_a_map() -> None:
     assert await end(world, saga) == 5
 
 
+async def test_an_output_that_was_dropped_is_found_under_the_name_that_its_node_had() -> None:
+    other = PAY.replace("  a:", "  one:").replace("after: a}", "after: one}")
+    world, (saga,) = await with_sagas(PAY, other, other.replace("value: 2", "value: '${ctx.one.output}'"))
+    await migrate(world, "2", {"a": "one"})
+    await migrate(world, "3")
+    assert await end(world, saga) == 1
+
+
 async def test_a_target_that_is_none_is_refused(says: Says) -> None:
     world, _ = await with_sagas(PAY, RENAMED)
     for to in ("7", "main"):

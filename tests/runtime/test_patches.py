@@ -106,6 +106,19 @@ async def test_a_node_is_inserted_behind_one_that_waits_and_reads_an_output_that
     }
 
 
+async def test_the_output_of_a_node_is_what_a_fork_has_made_of_it() -> None:
+    world = World.start()
+    text = PASSED.replace("n: 2", "n: '${ctx.a.output.n}'") + "output: '${ctx.c.output.n}'\n"
+    saga = await start(world, text, {}, "w")
+    await asyncio.sleep(5)
+    await world.service().fork_with(saga, "f", before="b", outputs={"a": {"n": 40}}, leave=True)
+    await asyncio.sleep(5)
+    await patch(world, saga, [{"op": "replace", "path": "/nodes/c/with/n", "value": "${ctx.a.output.n}"}])
+    await world.service().signal(saga, "ok", None, "k")
+    await world.settle()
+    assert output(world, saga) == 41
+
+
 async def test_a_node_that_is_not_reached_is_removed() -> None:
     world = World.start()
     saga = await start(world, STEPS, {}, "w")

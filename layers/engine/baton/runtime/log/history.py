@@ -240,6 +240,23 @@ class History:
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
 
+    async def entries_back(self, state: State) -> AsyncGenerator[Entry, None]:
+        """Yield the entries of the history of a state, the newest first, and those of the forks in it."""
+        own = Segment(state.lineage.branch, state.lineage.first, state.version)
+        for part in (own, *reversed(state.lineage.closed)):
+            version = part.last
+            while version >= part.first:
+                after = max(part.first - 1, version - PAGE)
+                records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
+                for record in reversed(records):
+                    yield decode_entry(record.data)
+                version = after
+            if part.branch:  # the entry that began it is in the branch before
+                for record in await self._call(
+                    self._log.read_tail, self.ref, part.branch - 1, part.first - 2, 1
+                ):
+                    yield decode_entry(record.data)
+
     async def entries(self, state: State | None = None) -> AsyncGenerator[Entry, None]:
         """Yield the entries of the history of a state, by default of the present one, in order."""
         for part in lineage_to(state or self.state):

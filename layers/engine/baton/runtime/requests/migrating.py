@@ -111,7 +111,7 @@ async def migrate_saga(
             by=request.caller.by,
             at=now,
             reason=f"migrated to `{target.workflow}@{target.version}`",
-            outputs=await outputs_of(history, dropped_outputs(state, old, new, names)),
+            outputs=await outputs_of(history, state, dropped_outputs(state, old, new, names)),
             counts=new.counts,
             renamed=names,
         )

@@ -8,6 +8,7 @@ rules, in core/graph/patches.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -22,8 +23,7 @@ from baton.core.failures.codes import INPUT_INVALID
 from baton.core.graph.graph import Graph, Node, encode_graph, graph_name, hash_of, split_hash
 from baton.core.graph.patches import PATHS, operation_problems, patched_problems, visible_values
 from baton.core.log.codec import PERIOD, SCHEME
-from baton.core.log.events import Gives, GraphChanged, Value
-from baton.core.log.folding.forks import lineage_to
+from baton.core.log.events import Gives, GraphChanged, Value, ValueChanged
 from baton.core.log.folding.received import fingerprint
 from baton.core.log.state import CHANGE_KEY, State, status_of
 from baton.core.read.answers import Status, Version, View
@@ -141,7 +141,7 @@ async def _append(
     """Append the change, after its blobs. Return false if another entry came first."""
     history, engine, tenant = opened.history, request.engine, request.caller.tenant
     state, call = history.state, request.parts.call
-    outputs = await outputs_of(history, dropped_outputs(state, opened.program, made.program))
+    outputs = await outputs_of(history, state, dropped_outputs(state, opened.program, made.program))
     await call(engine.blobs.put, tenant, made.graph)
     if made.text:
         await call(engine.blobs.put, tenant, made.text.encode())
@@ -241,18 +241,22 @@ def _own_problems(old: Graph, new: Graph) -> list[Problem]:
     ]
 
 
-async def outputs_of(history: History, names: Mapping[str, str]) -> dict[str, Value]:
-    """Return the newest outputs of nodes, looked for in the log from its end. Raises `TooLarge`."""
-    found = dict[str, Value]()
-    for part in reversed(lineage_to(history.state)):
-        version = part.last
-        while version >= part.first and len(found) < len(names):
-            page = await history.entries_to(version)
-            for entry in reversed(page):
-                for event in reversed(entry.events):
-                    if isinstance(event, Gives) and not event.item and event.node in names:
-                        found.setdefault(names[event.node], event.output)
-            version = page[0].version - 1
+async def outputs_of(history: History, state: State, names: Mapping[str, str]) -> dict[str, Value]:
+    """Return the newest outputs of nodes in the history of a state. `names`: new names by those in the state.
+    Raises `TooLarge`.
+    """
+    found, wanted = dict[str, Value](), set(names.values())
+    async with aclosing(history.entries_back(state)) as entries:
+        while wanted - found.keys() and (entry := await anext(entries, None)) is not None:
+            for event in reversed(entry.events):
+                match event:
+                    case Gives(node=node, item="", output=value) | ValueChanged(node=node, value=value):
+                        if node in names:
+                            found.setdefault(names[node], value)
+                    case GraphChanged(renamed=renamed) if renamed:
+                        before = {new: old for old, new in renamed.items()}
+                        there = {name for name in names if name in before or name not in renamed}
+                        names = {before.get(name, name): names[name] for name in there}
     if len(msgspec.json.encode(found)) > MOST_OUTPUTS:
         raise TooLarge("the new graph reads too many earlier outputs: fork the saga from before them")
     return found
