@@ -10,6 +10,7 @@ import pytest
 from baton.core.log import events as ev
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.migrating import Migration
+from baton.runtime.requests.patching import Patch
 from baton.runtime.requests.steering import Part, SagaFilter, SteeredPage
 from tests.kit.faults import CRASH_BEFORE, Crash
 from tests.kit.sentences import Says
@@ -155,6 +156,19 @@ async def test_a_signal_that_comes_first_has_the_saga_checked_again() -> None:
     assert await end(world, saga) == 2
     page = await late
     assert (page.changed, changes(world, saga)) == (0, [])
+
+
+async def test_a_patch_that_comes_first_takes_the_saga_out_of_those_of_the_version() -> None:
+    world, (saga,) = await with_sagas(PAY, MORE)
+    view = await world.queries().show(saga)
+    world.slow["append"] = 3
+    late = asyncio.ensure_future(migrate(world, of=(1,)))
+    await asyncio.sleep(1)
+    world.slow.clear()
+    operations = [{"op": "replace", "path": "/nodes/b/value", "value": 7}]
+    await world.service().patch(saga, Patch(operations=operations, made_for=view["graph"]), "")
+    assert (await late).changed == 0
+    assert await end(world, saga) == 7
 
 
 async def test_two_migrations_at_once_move_a_saga_once() -> None:

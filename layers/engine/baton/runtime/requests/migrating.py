@@ -90,7 +90,7 @@ async def migrate_saga(
     history = opened.history
     while True:
         state, old, new = history.state, opened.program, target.program
-        if not is_to_migrate(state, target, ()):
+        if not is_to_migrate(state, target, wanted.of):
             return False
         check_state(opened)
         own = {node.name for node in old.graph.nodes}
