@@ -274,6 +274,18 @@ async def test_a_repeated_key_changes_nothing_and_a_patch_is_undone_and_done_aga
     assert (nodes(world, saga), output(world, saga)) == (["a", "x", "b"], 7)
 
 
+async def test_the_graphs_before_are_read_at_once() -> None:
+    world = World.start()
+    saga = await start(world, WAITS, {}, "w")
+    await asyncio.sleep(5)
+    for number in range(10):
+        await patch(world, saga, [{"op": "replace", "path": "/nodes/b/with/n", "value": number}])
+    world.slow["get"] = 1
+    began = asyncio.get_running_loop().time()
+    assert len((await world.queries().show(saga))["former_graphs"]) == 10
+    assert asyncio.get_running_loop().time() - began < 4
+
+
 async def test_a_lost_graph_of_a_patch_is_compiled_again() -> None:
     world = World.start()
     saga = await start(world, WAITS, {}, "w")
