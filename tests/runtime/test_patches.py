@@ -299,6 +299,31 @@ async def test_a_lost_graph_of_a_patch_is_compiled_again() -> None:
     assert output(world, saga) == 7
 
 
+@pytest.mark.parametrize("forks", [False, True])
+async def test_a_saga_whose_graph_is_lost_finds_what_the_graph_before_reads(*, forks: bool) -> None:
+    world = World.start()
+    reads = WAITS.replace("n: 2}", "n: '${ctx.a.output.n}'}").replace(
+        "  b: {tool: work, after: ok",
+        "  more: {wait: {signal: more}, after: ok}\n  b: {tool: work, after: more",
+    )
+    saga = await start(world, reads, {}, "w")
+    await asyncio.sleep(5)
+    answer = await patch(world, saga, WRONG)
+    await world.service().signal(saga, "ok", None, "k")
+    await asyncio.sleep(5)
+    if forks:
+        await world.service().fork_with(saga, "f", before="more")
+        await asyncio.sleep(5)
+    (document,) = {event.document for event in world.events(saga) if isinstance(event, ev.GraphChanged)}
+    for lost in (answer.graph, document):
+        del world.blobs.stored["acme", f"cas://sha256/{lost}"]
+    diagnosis = await world.service().diagnosis(saga, repairs=True)
+    assert [one.code for one in diagnosis.repaired] == ["graph_lost"]
+    await world.service().signal(saga, "more", None, "k")
+    await world.settle()
+    assert output(world, saga) == 3
+
+
 async def test_nothing_is_undone_where_nothing_has_changed(says: Says) -> None:
     world = World.start()
     saga = await start(world, WAITS, {}, "w")

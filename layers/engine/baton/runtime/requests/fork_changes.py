@@ -48,9 +48,8 @@ from baton.core.read.left_effects import (
 )
 from baton.errors import InvalidInput, NotAllowedNow, Problem, TooLarge, UserError
 from baton.runtime.engine.request import Request
-from baton.runtime.log.history import PAGE, History, ReadingTime, readable, records_of
+from baton.runtime.log.history import PAGE, History, ReadingTime, outputs_of, readable, records_of
 from baton.runtime.log.lease import is_over
-from baton.runtime.requests.patching import outputs_of
 from baton.runtime.starting.start import body_hash
 
 LEAVE: Final = "leave"

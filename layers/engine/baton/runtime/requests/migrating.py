@@ -18,7 +18,8 @@ from baton.core.log.state import State
 from baton.errors import NotAllowedNow, Problem, UserError
 from baton.ports import Wake
 from baton.runtime.engine.request import Opened, Request
-from baton.runtime.requests.patching import check_state, may_be_running, outputs_of
+from baton.runtime.log.history import outputs_of
+from baton.runtime.requests.patching import check_state, may_be_running
 from baton.runtime.starting.catalog import Catalog
 
 VERSIONS = 100

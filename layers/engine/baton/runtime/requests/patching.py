@@ -8,11 +8,8 @@ rules, in core/graph/patches.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
-
-import msgspec
 
 from baton.core.decide.carrying import carry_problems, dropped_outputs, still_to_run
 from baton.core.decide.program import Program
@@ -23,19 +20,18 @@ from baton.core.failures.codes import INPUT_INVALID
 from baton.core.graph.graph import Graph, Node, encode_graph, graph_name, hash_of, split_hash
 from baton.core.graph.patches import PATHS, operation_problems, patched_problems, visible_values
 from baton.core.log.codec import PERIOD, SCHEME
-from baton.core.log.events import Gives, GraphChanged, Value, ValueChanged
+from baton.core.log.events import GraphChanged, Value
 from baton.core.log.folding.received import fingerprint
 from baton.core.log.state import CHANGE_KEY, State, status_of
 from baton.core.read.answers import Status, Version, View
-from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, TooLarge, UserError
+from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, UserError
 from baton.ports import SagaRef, StepContext, StepFailure, Wake
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller, Opened, Request
-from baton.runtime.log.history import History
+from baton.runtime.log.history import outputs_of
 from baton.runtime.requests.registering import compile_for
 from baton.runtime.starting.catalog import program_of
 
-MOST_OUTPUTS = 262_144  # bytes of outputs in an entry; large ones are references
 _OWN = ("name", "schedule", "events", "mcp")
 """Fields that say when sagas of a workflow start: they belong to the workflow."""
 _DERIVED = frozenset(
@@ -239,27 +235,6 @@ def _own_problems(old: Graph, new: Graph) -> list[Problem]:
         for name in _OWN
         if getattr(old, name) != getattr(new, name)
     ]
-
-
-async def outputs_of(history: History, state: State, names: Mapping[str, str]) -> dict[str, Value]:
-    """Return the newest outputs of nodes in the history of a state. `names`: new names by those in the state.
-    Raises `TooLarge`.
-    """
-    found, wanted = dict[str, Value](), set(names.values())
-    async with aclosing(history.entries_back(state)) as entries:
-        while wanted - found.keys() and (entry := await anext(entries, None)) is not None:
-            for event in reversed(entry.events):
-                match event:
-                    case Gives(node=node, item="", output=value) | ValueChanged(node=node, value=value):
-                        if node in names:
-                            found.setdefault(names[node], value)
-                    case GraphChanged(renamed=renamed) if renamed:
-                        before = {new: old for old, new in renamed.items()}
-                        there = {name for name in names if name in before or name not in renamed}
-                        names = {before.get(name, name): names[name] for name in there}
-    if len(msgspec.json.encode(found)) > MOST_OUTPUTS:
-        raise TooLarge("the new graph reads too many earlier outputs: fork the saga from before them")
-    return found
 
 
 def changes_of(old: Graph, new: Graph) -> list[str]:
