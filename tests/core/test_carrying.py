@@ -542,6 +542,19 @@ def test_new_limits_begin_to_count_at_zero() -> None:
     assert saga.state.used == {"b": Used()}
 
 
+def test_a_new_time_limit_of_a_node_that_waits_begins_with_the_patch() -> None:
+    saga = Saga(program(wait("a")))
+    saga.go()
+    saga.now = T0 + 900
+    patch(saga, program(replace(wait("a"), limits={"wall_time": Cap(most=500)})))
+    saga.go()
+    assert saga.state.begun == {"a": T0 + 900}
+    saga.now += 500
+    saga.go()
+    assert saga.state.failure is not None
+    assert saga.state.failure.code == "limit_wall_time"
+
+
 def test_a_fork_goes_on_with_the_changes_in_its_entry() -> None:
     saga = at_b()
     saga.go(done("b"))

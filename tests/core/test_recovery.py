@@ -154,6 +154,8 @@ def test_a_graph_without_the_places_that_the_saga_has_come_to_is_none_to_go_back
     token = ev.Token("a", "elsewhere", ())
     ended = ev.NodeSkipped(node="a", iteration=(), emits=(token,))
     assert not can_go_back(state, program, [ev.Entry(version=9, at=NOW, invocation="i", events=(ended,))])
+    renamed = ev.GraphChanged(graph="g", workflow="w", by="ada", at=NOW, renamed={"old": "a"})
+    assert not can_go_back(state, program, [ev.Entry(version=9, at=NOW, invocation="i", events=(renamed,))])
 
 
 # ---- damaged logs

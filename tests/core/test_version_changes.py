@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from baton.core.documents.changes import patched, patched_text, version_changes
-from baton.errors import InvalidInput
+from baton.core.documents.text import parse_document
+from baton.errors import InvalidInput, MalformedDocument
 from tests.kit.sentences import Says
 
 EMPTY: dict[str, Any] = {"input": None, "nodes": [], "graphs": []}
@@ -133,6 +134,14 @@ def test_a_text_stays_json_or_yaml() -> None:
     )
     yaml = patched_text("# It pays.\nname: pay\nnodes: {a: {value: 1}}", LIMIT)
     assert yaml == "name: pay\nnodes:\n  a:\n    value: 7\n"
+
+
+@pytest.mark.parametrize("copies", [9, 13])
+@pytest.mark.parametrize("text", ['{"name": "pay", "x": {}}', "name: pay\nx: {}"])
+def test_a_patch_that_nests_without_end_is_refused(text: str, copies: int) -> None:
+    operations = [{"op": "copy", "from": "/x", "path": "/x" + "/x" * 2**number} for number in range(copies)]
+    with pytest.raises((InvalidInput, MalformedDocument)):
+        parse_document(patched_text(text, operations))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from baton.core.log import events as ev
 from baton.errors import NotFound, UserError
 from baton.runtime.requests.migrating import Migration
+from baton.runtime.requests.patching import Patch
 from baton.runtime.requests.steering import Part, SagaFilter, SteeredPage
 from tests.kit.faults import CRASH_BEFORE, Crash
 from tests.kit.sentences import Says
@@ -101,8 +102,9 @@ async def test_a_saga_that_cannot_move_says_why_and_stays(says: Says) -> None:
         (refused,) = page.refused
         assert (refused.id, page.changed) == (saga, 0)
         says(refused.why)
-    (refused,) = (await migrate(world, "3", {"ok": "a"})).refused
-    says(refused.why)
+    for names in ({"ok": "end"}, {"b": "a"}):
+        (refused,) = (await migrate(world, "3", names)).refused
+        says(refused.why)
     assert changes(world, saga) == []
     assert await end(world, saga) == 2
 
@@ -112,6 +114,14 @@ async def test_nodes_have_other_names_by_a_map() -> None:
     assert told(await migrate(world, "2", {"b": "end", "gone": "a"}))[1] == 1
     assert changes(world, saga)[0].renamed == {"b": "end"}
     assert await end(world, saga) == 5
+
+
+async def test_an_output_that_was_dropped_is_found_under_the_name_that_its_node_had() -> None:
+    other = PAY.replace("  a:", "  one:").replace("after: a}", "after: one}")
+    world, (saga,) = await with_sagas(PAY, other, other.replace("value: 2", "value: '${ctx.one.output}'"))
+    await migrate(world, "2", {"a": "one"})
+    await migrate(world, "3")
+    assert await end(world, saga) == 1
 
 
 async def test_a_target_that_is_none_is_refused(says: Says) -> None:
@@ -146,6 +156,19 @@ async def test_a_signal_that_comes_first_has_the_saga_checked_again() -> None:
     assert await end(world, saga) == 2
     page = await late
     assert (page.changed, changes(world, saga)) == (0, [])
+
+
+async def test_a_patch_that_comes_first_takes_the_saga_out_of_those_of_the_version() -> None:
+    world, (saga,) = await with_sagas(PAY, MORE)
+    view = await world.queries().show(saga)
+    world.slow["append"] = 3
+    late = asyncio.ensure_future(migrate(world, of=(1,)))
+    await asyncio.sleep(1)
+    world.slow.clear()
+    operations = [{"op": "replace", "path": "/nodes/b/value", "value": 7}]
+    await world.service().patch(saga, Patch(operations=operations, made_for=view["graph"]), "")
+    assert (await late).changed == 0
+    assert await end(world, saga) == 7
 
 
 async def test_two_migrations_at_once_move_a_saga_once() -> None:

@@ -106,6 +106,19 @@ async def test_a_node_is_inserted_behind_one_that_waits_and_reads_an_output_that
     }
 
 
+async def test_the_output_of_a_node_is_what_a_fork_has_made_of_it() -> None:
+    world = World.start()
+    text = PASSED.replace("n: 2", "n: '${ctx.a.output.n}'") + "output: '${ctx.c.output.n}'\n"
+    saga = await start(world, text, {}, "w")
+    await asyncio.sleep(5)
+    await world.service().fork_with(saga, "f", before="b", outputs={"a": {"n": 40}}, leave=True)
+    await asyncio.sleep(5)
+    await patch(world, saga, [{"op": "replace", "path": "/nodes/c/with/n", "value": "${ctx.a.output.n}"}])
+    await world.service().signal(saga, "ok", None, "k")
+    await world.settle()
+    assert output(world, saga) == 41
+
+
 async def test_a_node_that_is_not_reached_is_removed() -> None:
     world = World.start()
     saga = await start(world, STEPS, {}, "w")
@@ -261,6 +274,18 @@ async def test_a_repeated_key_changes_nothing_and_a_patch_is_undone_and_done_aga
     assert (nodes(world, saga), output(world, saga)) == (["a", "x", "b"], 7)
 
 
+async def test_the_graphs_before_are_read_at_once() -> None:
+    world = World.start()
+    saga = await start(world, WAITS, {}, "w")
+    await asyncio.sleep(5)
+    for number in range(10):
+        await patch(world, saga, [{"op": "replace", "path": "/nodes/b/with/n", "value": number}])
+    world.slow["get"] = 1
+    began = asyncio.get_running_loop().time()
+    assert len((await world.queries().show(saga))["former_graphs"]) == 10
+    assert asyncio.get_running_loop().time() - began < 4
+
+
 async def test_a_lost_graph_of_a_patch_is_compiled_again() -> None:
     world = World.start()
     saga = await start(world, WAITS, {}, "w")
@@ -272,6 +297,31 @@ async def test_a_lost_graph_of_a_patch_is_compiled_again() -> None:
     await world.service().signal(saga, "ok", None, "k")
     await world.settle()
     assert output(world, saga) == 7
+
+
+@pytest.mark.parametrize("forks", [False, True])
+async def test_a_saga_whose_graph_is_lost_finds_what_the_graph_before_reads(*, forks: bool) -> None:
+    world = World.start()
+    reads = WAITS.replace("n: 2}", "n: '${ctx.a.output.n}'}").replace(
+        "  b: {tool: work, after: ok",
+        "  more: {wait: {signal: more}, after: ok}\n  b: {tool: work, after: more",
+    )
+    saga = await start(world, reads, {}, "w")
+    await asyncio.sleep(5)
+    answer = await patch(world, saga, WRONG)
+    await world.service().signal(saga, "ok", None, "k")
+    await asyncio.sleep(5)
+    if forks:
+        await world.service().fork_with(saga, "f", before="more")
+        await asyncio.sleep(5)
+    (document,) = {event.document for event in world.events(saga) if isinstance(event, ev.GraphChanged)}
+    for lost in (answer.graph, document):
+        del world.blobs.stored["acme", f"cas://sha256/{lost}"]
+    diagnosis = await world.service().diagnosis(saga, repairs=True)
+    assert [one.code for one in diagnosis.repaired] == ["graph_lost"]
+    await world.service().signal(saga, "more", None, "k")
+    await world.settle()
+    assert output(world, saga) == 3
 
 
 async def test_nothing_is_undone_where_nothing_has_changed(says: Says) -> None:

@@ -155,6 +155,8 @@ REPORT, SETTLE, SCOUT, MANY = (WORKFLOW["nodes"][name] for name in ("report", "s
         ({"extra": {"tool": "pay", "with": {"cents": 9}, "after": "plan"}}, ["/nodes/extra"]),
         ({"extra": {"workflow": "ship", "after": "plan"}}, ["/nodes/extra"]),
         ({"report": {**REPORT, "compensate": {"tool": "wipe"}}}, ["/nodes/report"]),
+        ({"settle": {**SETTLE, "compensate": {"tool": "pay", "with": {"cents": 9}}}}, ["/nodes/settle"]),
+        ({"settle": {**SETTLE, "compensate": {"with": {"cents": 9}}}}, []),
         ({"report": {**REPORT, "replan": {"model": "m", "tools": ["wipe"]}}}, ["/nodes/report"]),
         ({"scout": {**SCOUT, "agent": {**SCOUT["agent"], "tools": ["wipe"]}}}, ["/nodes/scout"]),
         ({"report": {**REPORT, "map": {"over": "${input.many}"}, "tool": "wipe"}}, ["/nodes/report"]),

@@ -108,12 +108,15 @@ class LostGraph(Struct, frozen=True, kw_only=True):
 
 def can_go_back(state: State, earlier: Program, since: Iterable[ev.Entry]) -> bool:
     """Return true if a saga can go on with a graph that it ran before: that has all places that something has
-    come to, now or in the entries `since`, and nothing of it would wait for what does not run any more.
+    come to, now or in the entries `since`, by the same names, and nothing of it would wait for what does not
+    run any more.
     """
     slots = [slot for slot in state.tokens if "#" not in slot]
     names = {Slot.parse(slot).node for slot in (*slots, *state.closed, *state.late)}
     names |= {sender for slot in slots for sender in state.tokens[slot] if sender}
-    events = (event for entry in since for event in entry.events)
+    events = [event for entry in since for event in entry.events]
+    if any(isinstance(event, ev.GraphChanged) and event.renamed for event in events):
+        return False
     names |= {token.dst for event in events if isinstance(event, ev.Settles) for token in event.emits}
     return names <= earlier.nodes.keys() and not carry_problems(state, earlier, earlier, may_run=False)
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import asdict, replace
 
+from baton.core.decide.carrying import dropped_outputs
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import tools_for
 from baton.core.graph.graph import encode_graph, hash_of, split_hash, starter_of
@@ -46,10 +48,10 @@ from baton.core.recovery import (
     diagnose,
     repair,
 )
-from baton.errors import CorruptLog, NotFound, UnknownEntry, Unreadable, UserError
+from baton.errors import CorruptLog, NotFound, TooLarge, UnknownEntry, Unreadable, UserError
 from baton.ports import Head, Record, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, InvocationScope
-from baton.runtime.log.history import PAGE, History, ReadingTime
+from baton.runtime.log.history import PAGE, History, ReadingTime, outputs_of
 
 if TYPE_CHECKING:
     from baton.core.documents import compile as compiler
@@ -314,6 +316,11 @@ class Doctor:
                 continue
             since = [one async for one in _entries_after(history, earlier.last)]
             if can_go_back(state, program, since):
+                try:
+                    dropped = dropped_outputs(state, program, program)
+                    outputs = await outputs_of(history, state, dropped)
+                except TooLarge:
+                    continue
                 return GraphChanged(
                     graph=earlier.graph,
                     workflow=earlier.workflow,
@@ -322,6 +329,7 @@ class Doctor:
                     at=self._engine.clock.now(),
                     reason=f"its graph is lost: {why}",
                     counts=program.counts,
+                    outputs=outputs,
                 )
         return None
 
@@ -390,13 +398,11 @@ class Doctor:
 
 async def _entries_after(history: History, version: int) -> AsyncIterator[Entry]:
     """Yield the entries after a version, from the newest on."""
-    newest = history.state.version
-    while newest > version:
-        page = await history.entries_to(newest)
-        for entry in reversed(page):
-            if entry.version > version:
-                yield entry
-        newest = page[0].version - 1
+    async with aclosing(history.entries_back(history.state)) as entries:
+        async for entry in entries:
+            if entry.version <= version:
+                return
+            yield entry
 
 
 def _divergence(at: str, version: int, stored: list[str], replayed: list[str]) -> Divergence | None:

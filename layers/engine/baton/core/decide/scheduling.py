@@ -84,11 +84,11 @@ def ask_limits(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     caps, state = builder.program.caps, builder.state
     assert caps is not None
     kind = builder.program.kinds[at.node.kind]
-    if state.has_begun(at.slot):
-        return ""
     if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
         builder.note(ev.NodeBegan(**at.place.fields, at=builder.now))
         builder.due_by(builder.now + at.node.limits["wall_time"].most)
+    if state.has_begun(at.slot):
+        return ""
     is_slow = False
     under_way = _under_way(builder, caps)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):

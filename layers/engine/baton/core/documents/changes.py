@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from baton.core.documents.text import parse_document, write_yaml
+from baton.core.documents.text import MAX_DEPTH, parse_document, write_yaml
 from baton.core.expressions import escape
 from baton.core.on_demand import OnDemand
 from baton.errors import InvalidInput, Problem
@@ -59,10 +59,13 @@ def patched_text(text: str, operations: Sequence[Mapping[str, Any]]) -> str:
     """Return a document's text after a JSON Patch: as JSON if it was JSON, else as YAML without its comments.
     Raises as `patched`.
     """
-    after = patched(parse_document(text).value, operations)
-    if text.lstrip().startswith("{"):
-        return json.dumps(after, indent=2, ensure_ascii=False) + "\n"
-    return write_yaml(after)
+    try:
+        after = patched(parse_document(text).value, operations)
+        if text.lstrip().startswith("{"):
+            return json.dumps(after, indent=2, ensure_ascii=False) + "\n"
+        return write_yaml(after)
+    except RecursionError as error:  # an operation `copy` can double the depth each time
+        raise InvalidInput(f"the patched document is nested deeper than {MAX_DEPTH} levels") from error
 
 
 def _refused(number: int, why: str) -> InvalidInput:

@@ -109,9 +109,9 @@ def patched_problems(before: Json, after: Json, graphs: tuple[Graph, Graph], own
     """
     old, new = before[_NODES], after[_NODES]
     for name, node in new.items():
-        place, was, now = f"/{_NODES}/{escape(name)}", _guards(old.get(name)), _guards(node)
-        for field in sorted({*was, *now}):
-            if name in old and was.get(field) != now.get(field):
+        place, had, now = f"/{_NODES}/{escape(name)}", _guards(old.get(name)), _guards(node)
+        for field in sorted({*had, *now}):
+            if name in old and had.get(field) != now.get(field):
                 text = f"no agent changes `{field}` of a node"
                 yield Problem(f"{place}/{field}", text, "leave it as it is")
             elif name not in old and field == f"agent/{_PATCH}":
@@ -121,7 +121,9 @@ def patched_problems(before: Json, after: Json, graphs: tuple[Graph, Graph], own
     for (graph, name), made_node in made.items():
         if made_node == known.get((graph, name)):
             continue
-        for call in sorted(_calls(made_node) - allowed - _calls(known.get((graph, name)))):
+        was = known.get((graph, name))
+        new_calls = _calls(made_node) - _calls(was) | _inverses(made_node) - _inverses(was)
+        for call in sorted(new_calls - allowed):
             text = f"`{own}` may not call `{call}` without a person, so no node of its patch may"
             yield Problem(f"/{_NODES}/{escape(graph or name)}", text, "use another call of the agent")
 
@@ -203,6 +205,11 @@ def _free_calls(agent: Node) -> set[str]:
 
 def _calls(node: Node | None) -> set[str]:
     return _called(msgspec.to_builtins(node))
+
+
+def _inverses(node: Node | None) -> set[str]:
+    """Return what takes the work of a node back: no approval of the node is asked for that."""
+    return _called(msgspec.to_builtins(node.work.undo)) if node is not None else set()
 
 
 _DATA: Final = frozenset({"arguments", "value", "asks", "output_schema"})

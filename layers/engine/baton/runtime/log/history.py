@@ -6,8 +6,8 @@ Reads a snapshot and the tail behind it, never more, so a resume costs the same 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,16 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
-from baton.core.log.events import Entry, Event, Forked, SagaEnded
+from baton.core.log.events import (
+    Entry,
+    Event,
+    Forked,
+    Gives,
+    GraphChanged,
+    SagaEnded,
+    Value,
+    ValueChanged,
+)
 from baton.core.log.folding.fold import closed, fold
 from baton.core.log.folding.forks import fork_in, fork_to, lineage_to, recovery_cut
 from baton.core.log.state import Segment, State
@@ -33,6 +42,7 @@ else:
     snapshots = OnDemand("baton.core.log.snapshots")
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
+MOST_OUTPUTS = 262_144  # bytes of outputs in an entry; large ones are references
 LAST = 9_999_999_999  # no log has a version above it
 
 logger = logging.getLogger("baton.history")
@@ -239,6 +249,23 @@ class History:
         after = max(part.first - 1, version - most)
         records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
         return [decode_entry(record.data) for record in records]
+
+    async def entries_back(self, state: State) -> AsyncGenerator[Entry, None]:
+        """Yield the entries of the history of a state, the newest first, and those of the forks in it."""
+        own = Segment(state.lineage.branch, state.lineage.first, state.version)
+        for part in (own, *reversed(state.lineage.closed)):
+            version = part.last
+            while version >= part.first:
+                after = max(part.first - 1, version - PAGE)
+                records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
+                for record in reversed(records):
+                    yield decode_entry(record.data)
+                version = after
+            if part.branch:  # the entry that began it is in the branch before
+                for record in await self._call(
+                    self._log.read_tail, self.ref, part.branch - 1, part.first - 2, 1
+                ):
+                    yield decode_entry(record.data)
 
     async def entries(self, state: State | None = None) -> AsyncGenerator[Entry, None]:
         """Yield the entries of the history of a state, by default of the present one, in order."""
@@ -486,3 +513,24 @@ class ReadingTime:
                 f"the log of this saga is too long to be {what} within one request: of {versions} versions it came "
                 f"to {came_to}; `GET /sagas/{{saga}}/events` gives all of them, page by page"
             )
+
+
+async def outputs_of(history: History, state: State, names: Mapping[str, str]) -> dict[str, Value]:
+    """Return the newest outputs of nodes in the history of a state. `names`: new names by those in the state.
+    Raises `TooLarge`.
+    """
+    found, wanted = dict[str, Value](), set(names.values())
+    async with aclosing(history.entries_back(state)) as entries:
+        while wanted - found.keys() and (entry := await anext(entries, None)) is not None:
+            for event in reversed(entry.events):
+                match event:
+                    case Gives(node=node, item="", output=value) | ValueChanged(node=node, value=value):
+                        if node in names:
+                            found.setdefault(names[node], value)
+                    case GraphChanged(renamed=renamed) if renamed:
+                        before = {new: old for old, new in renamed.items()}
+                        there = {name for name in names if name in before or name not in renamed}
+                        names = {before.get(name, name): names[name] for name in there}
+    if len(msgspec.json.encode(found)) > MOST_OUTPUTS:
+        raise TooLarge("the new graph reads too many earlier outputs: fork the saga from before them")
+    return found

@@ -21,7 +21,6 @@ from baton.core.expressions import nearest, with_hint
 from baton.core.log.events import (
     Entry,
     Event,
-    Gives,
     GraphChanged,
     NodeAdmitted,
     NodeBegan,
@@ -49,7 +48,7 @@ from baton.core.read.left_effects import (
 )
 from baton.errors import InvalidInput, NotAllowedNow, Problem, TooLarge, UserError
 from baton.runtime.engine.request import Request
-from baton.runtime.log.history import PAGE, History, ReadingTime, readable, records_of
+from baton.runtime.log.history import PAGE, History, ReadingTime, outputs_of, readable, records_of
 from baton.runtime.log.lease import is_over
 from baton.runtime.starting.start import body_hash
 
@@ -214,7 +213,7 @@ async def changes_of(
         if graph is not None:
             program = await catalog.program(tenant, graph.graph)
             problems += carry_problems(forked, old, program, may_run=False)
-            outputs = await _outputs(history, at_cut, dropped_outputs(forked, old, program))
+            outputs = await outputs_of(history, at_cut, dropped_outputs(forked, old, program))
             events.append(replace(graph, outputs=outputs, counts=program.counts))
             forked = replace(forked, outputs={**forked.outputs, **outputs})
     found = _output_problems(request, program, forked, wanted, at_cut.version) if not problems else []
@@ -269,18 +268,6 @@ async def _graph(
         at=request.engine.clock.now(),
         reason=wanted.reason,
     )
-
-
-async def _outputs(history: History, at_cut: State, names: Mapping[str, str]) -> dict[str, Value]:
-    """Return outputs from the log, by the new name of the node; `names`: new names by the old ones."""
-    found: dict[str, Value] = {}
-    if names:
-        async with aclosing(history.entries(at_cut)) as entries:
-            async for entry in entries:
-                for event in entry.events:
-                    if isinstance(event, Gives) and not event.item and event.node in names:
-                        found[names[event.node]] = event.output
-    return found
 
 
 def _given(wanted: ForkRequest) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from baton.core.log.state import State
 from baton.errors import NotAllowedNow, Problem, UserError
 from baton.ports import Wake
 from baton.runtime.engine.request import Opened, Request
-from baton.runtime.requests.patching import check_state, may_be_running, outputs_of
+from baton.runtime.log.history import outputs_of
+from baton.runtime.requests.patching import check_state, may_be_running
 from baton.runtime.starting.catalog import Catalog
 
 VERSIONS = 100
@@ -90,11 +91,12 @@ async def migrate_saga(
     history = opened.history
     while True:
         state, old, new = history.state, opened.program, target.program
-        if not is_to_migrate(state, target, ()):
+        if not is_to_migrate(state, target, wanted.of):
             return False
         check_state(opened)
-        names = {name: after for name, after in wanted.names.items() if name in old.nodes}
-        problems = [*_renamed_problems(state, names)]
+        own = {node.name for node in old.graph.nodes}
+        names = {name: after for name, after in wanted.names.items() if name in own}
+        problems = [*_renamed_problems(state, names, own)]
         problems += carry_problems(
             state, old, new, may_run=await may_be_running(request, opened), renamed=names
         )
@@ -111,7 +113,7 @@ async def migrate_saga(
             by=request.caller.by,
             at=now,
             reason=f"migrated to `{target.workflow}@{target.version}`",
-            outputs=await outputs_of(history, dropped_outputs(state, old, new, names)),
+            outputs=await outputs_of(history, state, dropped_outputs(state, old, new, names)),
             counts=new.counts,
             renamed=names,
         )
@@ -122,8 +124,14 @@ async def migrate_saga(
         opened.program = await request.program_of(history)
 
 
-def _renamed_problems(state: State, names: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield the nodes at work that get another name: their calls, children and questions have the old one."""
+def _renamed_problems(state: State, names: Mapping[str, str], own: Collection[str]) -> Iterator[Problem]:
+    """Yield the nodes that get the name of another one, and those at work that get another name: their calls,
+    children and questions have the old one. `own`: the nodes of the present graph.
+    """
+    for name, after in sorted(names.items()):
+        if after in own and after not in names:
+            said = f"`{name}` cannot be named `{after}`: the saga's graph has a node of that name"
+            yield Problem(f"/nodes/{after}", said, "use a name in the new version that the graph has not")
     at_work = {Slot.parse(slot).node for slot in (*state.open, *state.items, *state.failing, *state.held)}
     for name in sorted(at_work & names.keys()):
         if names[name] != name:

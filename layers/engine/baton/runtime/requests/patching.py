@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import msgspec
-
 from baton.core.decide.carrying import carry_problems, dropped_outputs, still_to_run
 from baton.core.decide.program import Program
 from baton.core.documents.changes import patched_text
@@ -22,20 +20,18 @@ from baton.core.failures.codes import INPUT_INVALID
 from baton.core.graph.graph import Graph, Node, encode_graph, graph_name, hash_of, split_hash
 from baton.core.graph.patches import PATHS, operation_problems, patched_problems, visible_values
 from baton.core.log.codec import PERIOD, SCHEME
-from baton.core.log.events import Gives, GraphChanged, Value
-from baton.core.log.folding.forks import lineage_to
+from baton.core.log.events import GraphChanged, Value
 from baton.core.log.folding.received import fingerprint
 from baton.core.log.state import CHANGE_KEY, State, status_of
 from baton.core.read.answers import Status, Version, View
-from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, TooLarge, UserError
+from baton.errors import KeyReused, NotAllowedNow, NotFound, Outdated, Problem, UserError
 from baton.ports import SagaRef, StepContext, StepFailure, Wake
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller, Opened, Request
-from baton.runtime.log.history import History
+from baton.runtime.log.history import outputs_of
 from baton.runtime.requests.registering import compile_for
 from baton.runtime.starting.catalog import program_of
 
-MOST_OUTPUTS = 262_144  # bytes of outputs in an entry; large ones are references
 _OWN = ("name", "schedule", "events", "mcp")
 """Fields that say when sagas of a workflow start: they belong to the workflow."""
 _DERIVED = frozenset(
@@ -141,7 +137,7 @@ async def _append(
     """Append the change, after its blobs. Return false if another entry came first."""
     history, engine, tenant = opened.history, request.engine, request.caller.tenant
     state, call = history.state, request.parts.call
-    outputs = await outputs_of(history, dropped_outputs(state, opened.program, made.program))
+    outputs = await outputs_of(history, state, dropped_outputs(state, opened.program, made.program))
     await call(engine.blobs.put, tenant, made.graph)
     if made.text:
         await call(engine.blobs.put, tenant, made.text.encode())
@@ -239,23 +235,6 @@ def _own_problems(old: Graph, new: Graph) -> list[Problem]:
         for name in _OWN
         if getattr(old, name) != getattr(new, name)
     ]
-
-
-async def outputs_of(history: History, names: Mapping[str, str]) -> dict[str, Value]:
-    """Return the newest outputs of nodes, looked for in the log from its end. Raises `TooLarge`."""
-    found = dict[str, Value]()
-    for part in reversed(lineage_to(history.state)):
-        version = part.last
-        while version >= part.first and len(found) < len(names):
-            page = await history.entries_to(version)
-            for entry in reversed(page):
-                for event in reversed(entry.events):
-                    if isinstance(event, Gives) and not event.item and event.node in names:
-                        found.setdefault(names[event.node], event.output)
-            version = page[0].version - 1
-    if len(msgspec.json.encode(found)) > MOST_OUTPUTS:
-        raise TooLarge("the new graph reads too many earlier outputs: fork the saga from before them")
-    return found
 
 
 def changes_of(old: Graph, new: Graph) -> list[str]:

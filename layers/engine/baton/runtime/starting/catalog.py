@@ -399,9 +399,10 @@ class Catalog:
         program = await self.program(tenant, state.origin.graph)
         if not state.graphs or not (is_reader or state.undo != Undoable()):
             return program
-        return program.with_earlier(
-            [(one.last, await self._earlier(tenant, one.graph, program)) for one in state.graphs]
-        )
+        graphs = dict.fromkeys(one.graph for one in state.graphs)
+        found = await asyncio.gather(*(self._earlier(tenant, one, program) for one in graphs))
+        programs = dict(zip(graphs, found, strict=True))
+        return program.with_earlier([(one.last, programs[one.graph]) for one in state.graphs])
 
     async def _earlier(self, tenant: str, graph: str, present: Program) -> Program:
         """Return the program of a graph that a saga ran before; of one that is lost, the present program."""
