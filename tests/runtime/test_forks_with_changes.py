@@ -331,6 +331,38 @@ async def test_a_repeated_step_acts_again_and_no_other_does() -> None:
     assert len([one for one in shop.acts if one[0] == "pay"]) == 2, "the new key is kept by later forks"
 
 
+@pytest.mark.parametrize(
+    ("item", "branch"),
+    [
+        ("${ctx.pay.output}", ""),
+        ("tea", """, branch: {rules: [{if: "output == '9'", then: quote}], default: send}"""),
+    ],
+)
+async def test_a_step_that_reads_a_repeated_one_or_is_chosen_by_it_may_act_again(
+    item: str, branch: str
+) -> None:
+    shop = Shop(f"""
+name: shop
+nodes:
+  pay: {{tool: book, with: {{price: 3}}{branch}}}
+  send: {{tool: send, with: {{item: '{item}'}}, after: pay}}
+  quote: {{tool: quote, with: {{item: tea}}, after: pay}}
+""")
+
+    @tool("book", registry=shop.registry)
+    async def book(price: int) -> str:
+        shop.note("book", price)
+        return str(len(shop.acts))
+
+    world, saga = await shop.world()
+    plan = (await fork(world, saga, version=1, repeat=("pay",), dry_run=True))["plan"]
+    assert (_kinds(plan)["pay"], _kinds(plan)["send"]) == ("new", "unsure")
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=1, repeat=("pay",))
+    await fork(world, saga, version=1, repeat=("pay",), leave=True)
+    assert [one for one in shop.acts if one[0] == "book"] == [("book", 3), ("book", 3)]
+
+
 async def test_a_step_that_has_done_nothing_behind_the_cut_cannot_be_repeated(says: Says) -> None:
     world, saga = await Shop().world()
     with says.raised(UserError):

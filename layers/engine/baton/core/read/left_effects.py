@@ -212,7 +212,7 @@ def unsure_nodes(program: Program, changed: Collection[str], differing: Collecti
             others = {*changed, *unsure}
             if node.name in steered or any(_reads(path, node, others) for path in reads.get(node.name, ())):
                 unsure.add(node.name)
-            if node.name not in unsure or not _chooses(node):
+            if node.name not in unsure or not chooses(node):
                 continue
             inside = (one.name for one in program.graph.nodes if node.name in one.loops)
             steered.update(node.after, *([inside] if node.loop is not None else []))
@@ -263,6 +263,6 @@ def _reads(path: Path, node: Node, others: Set[str]) -> bool:
     return path.root in ("join", "last_error") and not others.isdisjoint(node.before)
 
 
-def _chooses(node: Node) -> bool:
+def chooses(node: Node) -> bool:
     """Return true if a node has more than one way on."""
     return bool(node.branch or node.loop or node.when or node.catch or node.join)

@@ -44,6 +44,7 @@ from baton.core.read.left_effects import (
     ForkPlan,
     Found,
     LeftEffects,
+    chooses,
     differing_nodes,
     unsure_nodes,
 )
@@ -241,9 +242,13 @@ async def changes_of(
     if repeated:
         events.append(Repeats(slots=tuple(dict.fromkeys(repeated.values()))))
     unsure = set[str]()
-    if _given(wanted) or program is not old:
-        differing = differing_nodes(old, program)
-        unsure = unsure_nodes(program, _given(wanted), differing)
+    again = {Slot.parse(slot).node for slot in repeated}  # with other outputs, such as another receipt
+    if _given(wanted) or again or program is not old:
+        differing = {
+            *differing_nodes(old, program),
+            *(one for one in again if one in program.nodes and chooses(program.nodes[one])),
+        }
+        unsure = unsure_nodes(program, {*_given(wanted), *again}, differing)
     plan = _plan(effects, left, at_cut.version, repeated, unsure, is_new=is_new)
     if plan.unsure and not (wanted.leave or is_dry):
         raise NotAllowedNow(_refusal(history, plan))
