@@ -379,6 +379,46 @@ async def test_an_effect_that_an_earlier_fork_has_left_counts_until_it_is_met_ag
         await world.service().fork_with(saga, "", version=cut, outputs={"quote": {"price": 9}})
 
 
+@pytest.mark.parametrize("place", ["quote", "pay"])
+async def test_an_effect_of_a_branch_with_other_values_is_not_met_by_a_fork_that_leaves_these(
+    place: str,
+) -> None:
+    """The second fork has no change of its own, and takes back that of the first one: nothing would undo its payment."""
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, place)
+    await fork(world, saga, before="tell", outputs={"quote": {"price": 9}}, leave=True)
+    assert [one for one in shop.acts if one[0] == "pay"] == [("pay", 3), ("pay", 9)]
+    plan = (await fork(world, saga, version=cut, dry_run=True))["plan"]
+    assert [(one.step, one.version) for one in plan.left if one.key == "unsure"] == [
+        ("pay", version_of(world, saga, "pay"))
+    ]
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=cut)
+    await fork(world, saga, before="pay")
+    assert await shown(world, saga) == ("completed", 9), "the present values meet it"
+    await fork(world, saga, version=cut, leave=True)
+    assert await shown(world, saga) == ("completed", 3)
+
+
+@pytest.mark.parametrize("place", ["quote", "pay"])
+async def test_an_effect_of_a_graph_that_a_fork_leaves_is_not_met(place: str) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, place)
+    dear = shop.document.replace("'${ctx.quote.output.price}'", "9")
+    await world.service().register(dear, json_only=False)
+    await fork(world, saga, before="tell", workflow="shop@2", leave=True)
+    plan = (await fork(world, saga, version=cut, dry_run=True))["plan"]
+    assert [one.step for one in plan.left if one.key == "unsure"] == ["pay"]
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=cut)
+    await fork(world, saga, before="pay")
+    assert await shown(world, saga) == ("completed", 9), "the present graph meets it"
+    await fork(world, saga, version=cut, leave=True)
+    assert await shown(world, saga) == ("completed", 3)
+
+
 # ---- repeated requests
 
 

@@ -237,18 +237,17 @@ async def changes_of(
         if wanted.has_changes or wanted.repeat or is_dry:
             raise
         return Changes()  # it goes on all the same; the answer cannot list what it leaves
-    left = effects.left(history.state.undo.generation)
+    between, differing = _left_changes(effects, history.state, at_cut, old, await request.program_of(history))
+    others = unsure_nodes(old, between, differing) if between or differing else set[str]()
+    left = effects.left(history.state.undo.generation, others)
     repeated = _repeated(wanted.repeat, left)
     if repeated:
         events.append(Repeats(slots=tuple(dict.fromkeys(repeated.values()))))
-    unsure = set[str]()
     again = {Slot.parse(slot).node for slot in repeated}  # with other outputs, such as another receipt
-    if _given(wanted) or again or program is not old:
-        differing = {
-            *differing_nodes(old, program),
-            *(one for one in again if one in program.nodes and chooses(program.nodes[one])),
-        }
-        unsure = unsure_nodes(program, {*_given(wanted), *again}, differing)
+    changed = {*_given(wanted), *between, *again}
+    differing |= {one for one in again if one in program.nodes and chooses(program.nodes[one])}
+    differing |= differing_nodes(old, program) if program is not old else set()
+    unsure = unsure_nodes(program, changed, differing) if changed or differing else set[str]()
     plan = _plan(effects, left, at_cut.version, repeated, unsure, is_new=is_new)
     if plan.unsure and not (wanted.leave or is_dry):
         raise NotAllowedNow(_refusal(history, plan))
@@ -339,7 +338,7 @@ async def _effects(request: Request, history: History, at_cut: State) -> LeftEff
     state, tenant = history.state, request.caller.tenant
     lineage = lineage_to(at_cut)
     program = await request.program_of(history)
-    effects = LeftEffects(program, tools_for(tenant, request.engine.tools), lineage)
+    effects = LeftEffects(program, tools_for(tenant, request.engine.tools), lineage, lineage_to(state))
     time = ReadingTime(request.engine.clock, request.parts.call.deadline)
     if state.undo.incarnation:
         async with aclosing(history.walk()) as entries:
@@ -363,6 +362,21 @@ async def _effects(request: Request, history: History, at_cut: State) -> LeftEff
         for slot in _running(program, state):
             effects.doubt(slot, program.node_at(state, slot).tool, state.version, number(slot))
     return effects
+
+
+def _left_changes(
+    effects: LeftEffects, state: State, at_cut: State, old: Program, running: Program
+) -> tuple[set[str], set[str]]:
+    """Return the nodes with other values in the branch that is left, and those that differ in its graph."""
+    shared = 0
+    for one, other in zip(state.graphs, at_cut.graphs, strict=False):
+        shared += one == other
+    graphs = [*(one.graph for one in state.graphs), state.origin.graph][shared:]
+    programs = [*(program for _, program in running.earlier), running][shared:]
+    differing = set[str]()
+    for graph, program in zip(graphs, programs, strict=True):
+        differing |= differing_nodes(program, old) if graph != at_cut.origin.graph else set()
+    return effects.changed_between(at_cut.version, state.version), differing
 
 
 def _never_undone(_: str) -> int:
