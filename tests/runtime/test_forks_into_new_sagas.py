@@ -14,6 +14,7 @@ from baton.core.log import events as ev
 from baton.core.log.questions import Answer
 from baton.errors import KeyReused, NotAllowedNow, TooLarge, UserError
 from baton.runtime.log import history
+from baton.runtime.log.history import ReadingTime
 from baton.runtime.requests import copying
 from tests.kit.faults import Crash, Plan, scripted
 from tests.kit.schedule import SCENARIOS
@@ -169,6 +170,23 @@ async def test_a_rollback_of_the_new_saga_undoes_nothing_of_the_other_one(says: 
         with says.raised(UserError):
             await fork(world, other, **refused)
     await fork(world, other, before="send")
+    assert await shown(world, other) == ("completed", 3)
+
+
+async def test_a_log_that_is_too_long_to_search_is_no_leave_to_pay_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+
+    def late(_: ReadingTime, done: str, total: int, at: int) -> None:
+        raise TooLarge(f"{done} {at} of {total}")
+
+    monkeypatch.setattr(ReadingTime, "check", late)
+    with pytest.raises(TooLarge):
+        await fork_new(world, saga, version=1, leave=False)
+    other = await fork_new(world, saga, version=1)
+    await world.settle()
     assert await shown(world, other) == ("completed", 3)
 
 

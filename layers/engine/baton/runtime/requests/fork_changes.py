@@ -234,7 +234,8 @@ async def changes_of(
         if is_new:
             effects.restart(at_cut)
     except TooLarge:
-        if wanted.has_changes or wanted.repeat or is_dry:
+        is_undone = bool(history.state.undo.incarnation)
+        if wanted.has_changes or wanted.repeat or is_dry or (is_new and (is_undone or not wanted.leave)):
             raise
         return Changes()  # it goes on all the same; the answer cannot list what it leaves
     between, differing = _left_changes(effects, history.state, at_cut, old, await request.program_of(history))
