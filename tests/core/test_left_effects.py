@@ -227,6 +227,9 @@ def test_a_key_belongs_to_its_saga_unless_the_tool_or_the_document_says_otherwis
         found.add(entry(2, ended(node, tool)), no_number)
     own = {one.slot: found.is_of_saga(one) for one in found.left(no_number)}
     assert own == {"a": True, "b": False, "c": False, "d": True}
+    assert found.undone(no_number) == []
+    undone = found.undone({"a": 2, "b": 2, "c": 1, "d": 0}.__getitem__)
+    assert [one.slots for one in undone] == [("b", "c"), ("b",)], "no other saga meets the key of `a`"
 
 
 # ---- nodes whose keys are not certain

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton import Key, tool
 from baton.core.log import events as ev
 from baton.core.log.questions import Answer
 from baton.errors import KeyReused, NotAllowedNow, TooLarge, UserError
@@ -21,7 +22,7 @@ from tests.kit.schedule import SCENARIOS
 from tests.kit.sentences import Says
 from tests.kit.verdict import run
 from tests.kit.world import World
-from tests.runtime.test_forks_with_changes import Shop, fork, shown, version_of
+from tests.runtime.test_forks_with_changes import SHOP, Shop, fork, shown, version_of
 
 
 async def fork_new(world: World, saga: str, key: str = "k", **wanted: Any) -> str:
@@ -171,6 +172,33 @@ async def test_a_rollback_of_the_new_saga_undoes_nothing_of_the_other_one(says: 
             await fork(world, other, **refused)
     await fork(world, other, before="send")
     assert await shown(world, other) == ("completed", 3)
+
+
+async def test_it_pays_an_invoice_that_the_other_saga_has_paid_and_undone() -> None:
+    """The key of the invoice is the same one in each saga: under it stands what was refunded."""
+    shop = Shop(SHOP.replace("tool: pay", "tool: settle"))
+
+    @tool(
+        "settle", registry=shop.registry, effect="once", undo="refund", key=Key.business("invoice", "price")
+    )
+    async def settle(price: int) -> int:
+        shop.note("settle", price)
+        return price
+
+    world, saga = await shop.world()
+    cut = version_of(world, saga, "tell")
+    back = ev.CancelRequested(reason="", by="", at=0, grace_ms=0, undo=True, back_to=cut)
+    for _ in range(2):
+        await world.service().rollback(saga, back)
+        await world.settle()
+        await fork(world, saga, version=cut)
+    await world.service().rollback(saga, back)
+    await world.settle()
+    paid = shop.acts.count(("settle", 3))
+    assert (paid, shop.acts.count(("refund", 3))) == (3, 3)
+    other = await fork_new(world, saga, version=cut)
+    await world.settle()
+    assert (await shown(world, other), shop.acts.count(("settle", 3))) == (("completed", 3), paid + 1)
 
 
 async def test_a_log_that_is_too_long_to_search_is_no_leave_to_pay_again(

@@ -184,6 +184,17 @@ class LeftEffects:
         ]
         return sorted(standing, key=lambda one: (not self.is_payment(one), -one.version, one.slot))
 
+    def undone(self, generation: Callable[[str], int]) -> list[ev.Repeats]:
+        """Return the events by which another saga gets new keys, too, where the key of an undone effect is of
+        wider scope: under that key it would meet what is undone.
+        """
+        counts = {one.slot: generation(one.slot) for one in self._found.values() if not self.is_of_saga(one)}
+        most = max(counts.values(), default=0)
+        return [
+            ev.Repeats(slots=tuple(slot for slot, count in counts.items() if count > number))
+            for number in range(most)
+        ]
+
     def is_payment(self, one: Found) -> bool:
         """Return true for an effect that a person has to know of first."""
         spec, node = self._tools.get(one.tool), self._node(one.slot, one.version)

@@ -244,6 +244,8 @@ async def changes_of(
     repeated = _repeated(wanted.repeat, left)
     if repeated:
         events.append(Repeats(slots=tuple(dict.fromkeys(repeated.values()))))
+    if is_new:
+        events += effects.undone(history.state.undo.generation)
     again = {Slot.parse(slot).node for slot in repeated}  # with other outputs, such as another receipt
     changed = {*_given(wanted), *between, *again}
     differing |= {one for one in again if one in program.nodes and chooses(program.nodes[one])}
