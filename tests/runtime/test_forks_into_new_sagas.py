@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from baton import Key, tool
+from baton import Key, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
 from baton.core.log.questions import Answer
 from baton.errors import KeyReused, NotAllowedNow, TooLarge, UserError
 from baton.runtime.log import history
 from baton.runtime.log.history import ReadingTime
 from baton.runtime.requests import copying
+from baton.tools.functions.define import document_of
 from tests.kit.faults import Crash, Plan, scripted
 from tests.kit.schedule import SCENARIOS
 from tests.kit.sentences import Says
@@ -216,6 +218,28 @@ async def test_a_log_that_is_too_long_to_search_is_no_leave_to_pay_again(
     other = await fork_new(world, saga, version=1)
     await world.settle()
     assert await shown(world, other) == ("completed", 3)
+
+
+async def test_a_function_that_has_begun_draws_the_random_numbers_of_its_own_saga(says: Says) -> None:
+    """Run anew in another saga, it would ask for other operations than the copied log has, and wait for callbacks of that one."""
+    shop = Shop()
+
+    @workflow("draws", registry=shop.registry)
+    async def draws(context: WorkflowContext) -> Any:
+        await context.step("tell", str(context.uuid()))
+        return await context.step("send", context.saga)
+
+    world = World(shop.registry)
+    world.switch_on()
+    await world.service().register(json.dumps(document_of(shop.registry["draws"])), json_only=False)
+    view, _ = await world.service().start("draws", {}, "key")
+    await world.settle()
+    assert (await shown(world, view["id"])) == ("completed", view["id"])
+    with says.raised(UserError):
+        await fork_new(world, view["id"], version=2)
+    other = await fork_new(world, view["id"], version=1)
+    await world.settle()
+    assert (await shown(world, other)) == ("completed", other)
 
 
 async def test_its_costs_are_its_own() -> None:
