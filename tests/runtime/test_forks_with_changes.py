@@ -17,6 +17,7 @@ from baton.runtime.requests.travel import compare, state_at
 from baton.tools.define import Registry
 from tests.kit.sentences import Says
 from tests.kit.world import World
+from tests.runtime.test_patches import patch
 
 SHOP = """
 name: shop
@@ -628,3 +629,35 @@ async def test_a_rollback_that_begins_meanwhile_refuses_the_fork(monkeypatch: py
     with pytest.raises(UserError):
         await fork(world, saga, before="send", input={"item": "mug"}, leave=True)
     assert (await shown(world, saga))[0] == "rolled_back"
+
+
+@pytest.mark.parametrize("item", ["cake", "tea"])
+async def test_a_retry_keeps_the_changes_since_the_first_attempt_at_the_failed_step(item: str) -> None:
+    """They came while the step failed: another output by a fork, and another step behind it by a patch."""
+    shop = Shop(SHOP.replace("tool: pay", "tool: busy"))
+
+    @tool("busy", registry=shop.registry)
+    async def busy(price: int) -> int:
+        if "busy" in shop.fails:
+            raise StepFailure("busy", "no", kind="transient" if "patient" in shop.fails else "permanent")
+        shop.note("busy", price)
+        return price
+
+    shop.fails |= {"busy", "patient"}
+    world = World(shop.registry)
+    world.switch_on()
+    await world.service().register(shop.document, json_only=False)
+    saga = (await world.service().start("shop", {"item": "tea"}, "key"))[0]["id"]
+    while not (await world.queries().show(saga))["failing"]:
+        await asyncio.sleep(0.1)
+    version = (await world.queries().show(saga))["version"]
+    await world.service().fork_with(saga, "", version=version, outputs={"quote": {"price": 9}}, leave=True)
+    if item == "cake":
+        await patch(world, saga, [{"op": "replace", "path": "/nodes/send/with/item", "value": item}])
+    shop.fails.discard("patient")
+    await world.settle()
+    assert (await shown(world, saga))[0] == "failed"
+    shop.fails.clear()
+    await world.service().retry(saga, "again")
+    await world.settle()
+    assert (await shown(world, saga), shop.acts[-2:]) == (("completed", 9), [("busy", 9), ("send", item)])

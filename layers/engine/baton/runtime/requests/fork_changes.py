@@ -157,7 +157,8 @@ def _check_time(time: ReadingTime, history: History, version: int) -> None:
 async def cut_before_failure(history: History) -> int:
     """Return the version that precedes the first attempt at the step with which the saga has failed.
 
-    A child counts as tried once its end is recorded.
+    A child counts as tried once its end is recorded. Changes of the graph and of values since then stay: the
+    cut is behind the last of them.
     """
     failed: Entry | None = None
     async for entry, state in history.walk():
@@ -169,11 +170,17 @@ async def cut_before_failure(history: History) -> int:
         raise NotAllowedNow("the saga failed before it began: start it again")
     slot = next((event.slot for event in failed.events if isinstance(event, StepFailed)), "")
     lineage = lineage_to(history.state)
+    cut = 0
     async for entry, state in history.walk():
-        is_its = any(one.first <= entry.version <= one.last for one in lineage)
-        if is_its and (entry.version >= failed.version or _was_tried(state, slot)):
-            return entry.version - 1
-    return failed.version - 1
+        version = entry.version
+        if version >= failed.version:
+            break
+        is_change = any(isinstance(event, GraphChanged | ValueChanged) for event in entry.events)
+        if is_change and any(one.first - 1 <= version <= one.last for one in lineage):
+            cut = version if cut else 0
+        elif not cut and any(one.first <= version <= one.last for one in lineage) and _was_tried(state, slot):
+            cut = version - 1
+    return cut or failed.version - 1
 
 
 def _was_tried(state: State, slot: str) -> bool:
