@@ -134,6 +134,46 @@ def test_what_was_undone_or_repeated_since_is_not_left() -> None:
     assert [one.slot for one in found.left({"a": 1, "b": 0}.__getitem__)] == ["b"]
 
 
+def test_values_that_a_fork_has_changed_hold_in_its_branch_and_in_those_that_follow_from_it() -> None:
+    """Versions 1-3; 4: branch 1 from 2, with another `a`; 7: branch 2 from 6, with another input; 9: branch 3 from 3."""
+
+    def fork(version: int, cut: int, *changed: str) -> ev.Entry:
+        forked = ev.Forked(cut=cut, branch=0, by="", at=0, reason="")
+        return entry(version, forked, *(ev.ValueChanged(node=one, value=ev.Value()) for one in changed))
+
+    found = LeftEffects(GRAPH, TOOLS, ())
+    for one in (fork(4, 2, "a"), fork(7, 6, ""), fork(9, 3)):
+        found.add(one, no_number)
+    between = {
+        pair: found.changed_between(*pair) for pair in ((3, 6), (6, 8), (3, 8), (9, 8), (9, 3), (4, 5))
+    }
+    assert between == {
+        (3, 6): {"a"},
+        (6, 8): {""},
+        (3, 8): {"a", ""},
+        (9, 8): {"a", ""},
+        (9, 3): set(),
+        (4, 5): set(),
+    }
+
+
+def test_the_effect_of_the_branch_that_is_left_is_not_met_if_its_step_got_other_arguments() -> None:
+    entries = [
+        entry(2, ended("a")),
+        entry(5, ended("a"), branch=1),
+        entry(8, ended("a"), branch=2),
+    ]
+    found = LeftEffects(GRAPH, TOOLS, (Segment(0, 1, 2),), (Segment(0, 1, 1), Segment(1, 4, 6)))
+    for one in entries:
+        found.add(one, no_number)
+    assert found.left(no_number) == []
+    assert [one.version for one in found.left(no_number, {"a"})] == [5]
+    earlier = LeftEffects(GRAPH, TOOLS, (Segment(0, 1, 2),), (Segment(0, 1, 1), Segment(3, 9, 9)))
+    for one in entries:
+        earlier.add(one, no_number)
+    assert earlier.left(no_number, {"a"}) == [], "the caller has left those before"
+
+
 def test_a_call_that_may_be_under_way_is_in_doubt_and_changes_nothing_that_is_known() -> None:
     found = LeftEffects(GRAPH, TOOLS, ())
     found.add(entry(2, ended("a")), no_number)
@@ -187,6 +227,9 @@ def test_a_key_belongs_to_its_saga_unless_the_tool_or_the_document_says_otherwis
         found.add(entry(2, ended(node, tool)), no_number)
     own = {one.slot: found.is_of_saga(one) for one in found.left(no_number)}
     assert own == {"a": True, "b": False, "c": False, "d": True}
+    assert found.undone(no_number) == []
+    undone = found.undone({"a": 2, "b": 2, "c": 1, "d": 0}.__getitem__)
+    assert [one.slots for one in undone] == [("b", "c"), ("b",)], "no other saga meets the key of `a`"
 
 
 # ---- nodes whose keys are not certain

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from baton import Key, WorkflowContext, tool, workflow
 from baton.core.log import events as ev
 from baton.core.log.questions import Answer
 from baton.errors import KeyReused, NotAllowedNow, TooLarge, UserError
 from baton.runtime.log import history
+from baton.runtime.log.history import ReadingTime
 from baton.runtime.requests import copying
+from baton.tools.functions.define import document_of
 from tests.kit.faults import Crash, Plan, scripted
 from tests.kit.schedule import SCENARIOS
 from tests.kit.sentences import Says
 from tests.kit.verdict import run
 from tests.kit.world import World
-from tests.runtime.test_forks_with_changes import Shop, fork, shown, version_of
+from tests.runtime.test_forks_with_changes import SHOP, Shop, fork, shown, version_of
 
 
 async def fork_new(world: World, saga: str, key: str = "k", **wanted: Any) -> str:
@@ -170,6 +174,72 @@ async def test_a_rollback_of_the_new_saga_undoes_nothing_of_the_other_one(says: 
             await fork(world, other, **refused)
     await fork(world, other, before="send")
     assert await shown(world, other) == ("completed", 3)
+
+
+async def test_it_pays_an_invoice_that_the_other_saga_has_paid_and_undone() -> None:
+    """The key of the invoice is the same one in each saga: under it stands what was refunded."""
+    shop = Shop(SHOP.replace("tool: pay", "tool: settle"))
+
+    @tool(
+        "settle", registry=shop.registry, effect="once", undo="refund", key=Key.business("invoice", "price")
+    )
+    async def settle(price: int) -> int:
+        shop.note("settle", price)
+        return price
+
+    world, saga = await shop.world()
+    cut = version_of(world, saga, "tell")
+    back = ev.CancelRequested(reason="", by="", at=0, grace_ms=0, undo=True, back_to=cut)
+    for _ in range(2):
+        await world.service().rollback(saga, back)
+        await world.settle()
+        await fork(world, saga, version=cut)
+    await world.service().rollback(saga, back)
+    await world.settle()
+    paid = shop.acts.count(("settle", 3))
+    assert (paid, shop.acts.count(("refund", 3))) == (3, 3)
+    other = await fork_new(world, saga, version=cut)
+    await world.settle()
+    assert (await shown(world, other), shop.acts.count(("settle", 3))) == (("completed", 3), paid + 1)
+
+
+async def test_a_log_that_is_too_long_to_search_is_no_leave_to_pay_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+
+    def late(_: ReadingTime, done: str, total: int, at: int) -> None:
+        raise TooLarge(f"{done} {at} of {total}")
+
+    monkeypatch.setattr(ReadingTime, "check", late)
+    with pytest.raises(TooLarge):
+        await fork_new(world, saga, version=1, leave=False)
+    other = await fork_new(world, saga, version=1)
+    await world.settle()
+    assert await shown(world, other) == ("completed", 3)
+
+
+async def test_a_function_that_has_begun_draws_the_random_numbers_of_its_own_saga(says: Says) -> None:
+    """Run anew in another saga, it would ask for other operations than the copied log has, and wait for callbacks of that one."""
+    shop = Shop()
+
+    @workflow("draws", registry=shop.registry)
+    async def draws(context: WorkflowContext) -> Any:
+        await context.step("tell", str(context.uuid()))
+        return await context.step("send", context.saga)
+
+    world = World(shop.registry)
+    world.switch_on()
+    await world.service().register(json.dumps(document_of(shop.registry["draws"])), json_only=False)
+    view, _ = await world.service().start("draws", {}, "key")
+    await world.settle()
+    assert (await shown(world, view["id"])) == ("completed", view["id"])
+    with says.raised(UserError):
+        await fork_new(world, view["id"], version=2)
+    other = await fork_new(world, view["id"], version=1)
+    await world.settle()
+    assert (await shown(world, other)) == ("completed", other)
 
 
 async def test_its_costs_are_its_own() -> None:

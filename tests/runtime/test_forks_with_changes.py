@@ -17,6 +17,7 @@ from baton.runtime.requests.travel import compare, state_at
 from baton.tools.define import Registry
 from tests.kit.sentences import Says
 from tests.kit.world import World
+from tests.runtime.test_patches import patch
 
 SHOP = """
 name: shop
@@ -331,6 +332,38 @@ async def test_a_repeated_step_acts_again_and_no_other_does() -> None:
     assert len([one for one in shop.acts if one[0] == "pay"]) == 2, "the new key is kept by later forks"
 
 
+@pytest.mark.parametrize(
+    ("item", "branch"),
+    [
+        ("${ctx.pay.output}", ""),
+        ("tea", """, branch: {rules: [{if: "output == '9'", then: quote}], default: send}"""),
+    ],
+)
+async def test_a_step_that_reads_a_repeated_one_or_is_chosen_by_it_may_act_again(
+    item: str, branch: str
+) -> None:
+    shop = Shop(f"""
+name: shop
+nodes:
+  pay: {{tool: book, with: {{price: 3}}{branch}}}
+  send: {{tool: send, with: {{item: '{item}'}}, after: pay}}
+  quote: {{tool: quote, with: {{item: tea}}, after: pay}}
+""")
+
+    @tool("book", registry=shop.registry)
+    async def book(price: int) -> str:
+        shop.note("book", price)
+        return str(len(shop.acts))
+
+    world, saga = await shop.world()
+    plan = (await fork(world, saga, version=1, repeat=("pay",), dry_run=True))["plan"]
+    assert (_kinds(plan)["pay"], _kinds(plan)["send"]) == ("new", "unsure")
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=1, repeat=("pay",))
+    await fork(world, saga, version=1, repeat=("pay",), leave=True)
+    assert [one for one in shop.acts if one[0] == "book"] == [("book", 3), ("book", 3)]
+
+
 async def test_a_step_that_has_done_nothing_behind_the_cut_cannot_be_repeated(says: Says) -> None:
     world, saga = await Shop().world()
     with says.raised(UserError):
@@ -345,6 +378,46 @@ async def test_an_effect_that_an_earlier_fork_has_left_counts_until_it_is_met_ag
     await world.service().fork_with(saga, "", version=cut)  # and no worker has looked at it yet
     with pytest.raises(NotAllowedNow):
         await world.service().fork_with(saga, "", version=cut, outputs={"quote": {"price": 9}})
+
+
+@pytest.mark.parametrize("place", ["quote", "pay"])
+async def test_an_effect_of_a_branch_with_other_values_is_not_met_by_a_fork_that_leaves_these(
+    place: str,
+) -> None:
+    """The second fork has no change of its own, and takes back that of the first one: nothing would undo its payment."""
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, place)
+    await fork(world, saga, before="tell", outputs={"quote": {"price": 9}}, leave=True)
+    assert [one for one in shop.acts if one[0] == "pay"] == [("pay", 3), ("pay", 9)]
+    plan = (await fork(world, saga, version=cut, dry_run=True))["plan"]
+    assert [(one.step, one.version) for one in plan.left if one.key == "unsure"] == [
+        ("pay", version_of(world, saga, "pay"))
+    ]
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=cut)
+    await fork(world, saga, before="pay")
+    assert await shown(world, saga) == ("completed", 9), "the present values meet it"
+    await fork(world, saga, version=cut, leave=True)
+    assert await shown(world, saga) == ("completed", 3)
+
+
+@pytest.mark.parametrize("place", ["quote", "pay"])
+async def test_an_effect_of_a_graph_that_a_fork_leaves_is_not_met(place: str) -> None:
+    shop = Shop()
+    world, saga = await shop.world()
+    cut = version_of(world, saga, place)
+    dear = shop.document.replace("'${ctx.quote.output.price}'", "9")
+    await world.service().register(dear, json_only=False)
+    await fork(world, saga, before="tell", workflow="shop@2", leave=True)
+    plan = (await fork(world, saga, version=cut, dry_run=True))["plan"]
+    assert [one.step for one in plan.left if one.key == "unsure"] == ["pay"]
+    with pytest.raises(NotAllowedNow):
+        await fork(world, saga, version=cut)
+    await fork(world, saga, before="pay")
+    assert await shown(world, saga) == ("completed", 9), "the present graph meets it"
+    await fork(world, saga, version=cut, leave=True)
+    assert await shown(world, saga) == ("completed", 3)
 
 
 # ---- repeated requests
@@ -556,3 +629,35 @@ async def test_a_rollback_that_begins_meanwhile_refuses_the_fork(monkeypatch: py
     with pytest.raises(UserError):
         await fork(world, saga, before="send", input={"item": "mug"}, leave=True)
     assert (await shown(world, saga))[0] == "rolled_back"
+
+
+@pytest.mark.parametrize("item", ["cake", "tea"])
+async def test_a_retry_keeps_the_changes_since_the_first_attempt_at_the_failed_step(item: str) -> None:
+    """They came while the step failed: another output by a fork, and another step behind it by a patch."""
+    shop = Shop(SHOP.replace("tool: pay", "tool: busy"))
+
+    @tool("busy", registry=shop.registry)
+    async def busy(price: int) -> int:
+        if "busy" in shop.fails:
+            raise StepFailure("busy", "no", kind="transient" if "patient" in shop.fails else "permanent")
+        shop.note("busy", price)
+        return price
+
+    shop.fails |= {"busy", "patient"}
+    world = World(shop.registry)
+    world.switch_on()
+    await world.service().register(shop.document, json_only=False)
+    saga = (await world.service().start("shop", {"item": "tea"}, "key"))[0]["id"]
+    while not (await world.queries().show(saga))["failing"]:
+        await asyncio.sleep(0.1)
+    version = (await world.queries().show(saga))["version"]
+    await world.service().fork_with(saga, "", version=version, outputs={"quote": {"price": 9}}, leave=True)
+    if item == "cake":
+        await patch(world, saga, [{"op": "replace", "path": "/nodes/send/with/item", "value": item}])
+    shop.fails.discard("patient")
+    await world.settle()
+    assert (await shown(world, saga))[0] == "failed"
+    shop.fails.clear()
+    await world.service().retry(saga, "again")
+    await world.settle()
+    assert (await shown(world, saga), shop.acts[-2:]) == (("completed", 9), [("busy", 9), ("send", item)])

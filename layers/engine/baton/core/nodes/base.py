@@ -277,6 +277,8 @@ class Kind:
     """True if it calls tools, whose failures have retries and policies."""
     ends: ClassVar[bool] = False
     """True if the saga ends with it."""
+    is_of_saga: ClassVar[bool] = False
+    """True if its work hangs on the id of its saga, so that no other saga can go on with it."""
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         """Return the node for an item in place of the whole node; `work` is the node's own open work."""

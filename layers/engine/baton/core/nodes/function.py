@@ -32,6 +32,7 @@ class FunctionKind(TaskKind):
     """
 
     name = "function"
+    is_of_saga = True
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         asked = work.asked.get(item) if isinstance(work, RunningFunction) else None

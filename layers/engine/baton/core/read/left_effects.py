@@ -19,6 +19,7 @@ from baton.core.effects.toolspec import ONCE, PURE, ToolSpec
 from baton.core.expressions import Path
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.folding.forks import fork_in
 from baton.core.log.slots import Slot
 from baton.core.log.state import Segment, State
 from baton.core.log.work import child_in
@@ -61,7 +62,9 @@ class ForkPlan(View):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect in the log; `number`: the incarnation of its slot at that time."""
+    """An effect in the log; `number`: the incarnation of its slot at that time. `is_present`: the branch that
+    is left has it.
+    """
 
     slot: str
     version: int
@@ -69,30 +72,52 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     child: str
     doubtful: bool
     number: int
+    is_present: bool = False
 
 
 class LeftEffects:
     """Collector of the effects in a log that are no part of a history.
 
-    `history`: the segments that go on.
+    `history`: the segments that go on. `present`: those of the branch that is left.
     """
 
-    def __init__(self, program: Program, tools: Mapping[str, ToolSpec], history: Sequence[Segment]) -> None:
-        self._program, self._tools, self._history = program, tools, history
+    def __init__(
+        self,
+        program: Program,
+        tools: Mapping[str, ToolSpec],
+        history: Sequence[Segment],
+        present: Sequence[Segment] = (),
+    ) -> None:
+        self._program, self._tools, self._history, self._present = program, tools, history, present
+        self._forks: list[tuple[int, int, set[str]]] = []
         self._found: dict[tuple[str, str], Found] = {}
         self._kept = set[tuple[str, str]]()
 
     def add(self, entry: ev.Entry, generation: Callable[[str], int]) -> None:
         """Add the next entry of the log; `generation`: the incarnations of slots at that time."""
-        goes_on = any(
-            one.branch == entry.branch and one.first <= entry.version <= one.last for one in self._history
-        )
+        goes_on = _is_in(self._history, entry)
+        if (fork := fork_in(entry)) is not None:
+            changed = {event.node for event in entry.events if isinstance(event, ev.ValueChanged)}
+            self._forks.append((entry.version, fork.cut, changed))
         for event in entry.events:
             if isinstance(event, _ACTS) and (event.child or isinstance(event, _CALLS)):
-                self._see(event, entry.version, generation, goes_on=goes_on)
+                self._see(event, entry, generation, goes_on=goes_on)
 
-    def _see(self, event: _Act, version: int, generation: Callable[[str], int], *, goes_on: bool) -> None:
-        slot, child = event.slot, event.child
+    def changed_between(self, version: int, other: int) -> set[str]:
+        """Return the nodes whose values a fork has changed for one of two versions, and not for the other."""
+        mine, others = self._changes_at(version), self._changes_at(other)
+        return set[str]().union(*(changed for at, _, changed in self._forks if at in mine ^ others))
+
+    def _changes_at(self, version: int) -> set[int]:
+        found = set[int]()
+        for at, cut, _ in reversed(self._forks):
+            if at <= version:
+                found.add(at)
+                version = cut
+        return found
+
+    def _see(self, event: _Act, entry: ev.Entry, generation: Callable[[str], int], *, goes_on: bool) -> None:
+        slot, child, version = event.slot, event.child, entry.version
         tool = "" if child else event.tool or self._node(slot, version).work.tool
         is_certain = isinstance(event, ev.Closing)
         if Slot.parse(slot).scope or not (child or self._acts(tool)) or not _may_have_acted(event):
@@ -100,8 +125,8 @@ class LeftEffects:
         if goes_on:
             self._kept.update([(slot, tool)] if is_certain else [])
             return
-        known = self._found.get((slot, tool))
-        if known is None or known.doubtful or is_certain:
+        known, is_present = self._found.get((slot, tool)), _is_in(self._present, entry)
+        if known is None or known.doubtful or (is_certain and is_present >= known.is_present):
             self._found[slot, tool] = Found(
                 slot=slot,
                 version=version,
@@ -109,6 +134,7 @@ class LeftEffects:
                 child=child,
                 doubtful=not is_certain and not child,
                 number=generation(slot),
+                is_present=is_present,
             )
 
     def doubt(self, slot: str, tool: str, version: int, number: int) -> None:
@@ -145,16 +171,29 @@ class LeftEffects:
         spec = self._tools.get(tool)
         return tool not in ("", MODEL) and (spec is None or spec.effect != PURE)
 
-    def left(self, generation: Callable[[str], int]) -> list[Found]:
+    def left(self, generation: Callable[[str], int], others: Collection[str] = ()) -> list[Found]:
         """Return what stands, payments first, then the newest. An effect whose slot has another incarnation
-        now was undone, or its step was repeated.
+        now was undone, or its step was repeated. A history that has ended the step has met the effect, too,
+        unless the step is one of the nodes `others`, which got other arguments there.
         """
         standing = [
             one
             for key, one in self._found.items()
-            if key not in self._kept and generation(one.slot) == one.number
+            if (key not in self._kept or (one.is_present and Slot.parse(one.slot).node in others))
+            and generation(one.slot) == one.number
         ]
         return sorted(standing, key=lambda one: (not self.is_payment(one), -one.version, one.slot))
+
+    def undone(self, generation: Callable[[str], int]) -> list[ev.Repeats]:
+        """Return the events by which another saga gets new keys, too, where the key of an undone effect is of
+        wider scope: under that key it would meet what is undone.
+        """
+        counts = {one.slot: generation(one.slot) for one in self._found.values() if not self.is_of_saga(one)}
+        most = max(counts.values(), default=0)
+        return [
+            ev.Repeats(slots=tuple(slot for slot, count in counts.items() if count > number))
+            for number in range(most)
+        ]
 
     def is_payment(self, one: Found) -> bool:
         """Return true for an effect that a person has to know of first."""
@@ -179,6 +218,10 @@ class LeftEffects:
             by=one.child or (None if inverse is None else inverse.step.tool),
             key=key,
         )
+
+
+def _is_in(segments: Sequence[Segment], entry: ev.Entry) -> bool:
+    return any(one.branch == entry.branch and one.first <= entry.version <= one.last for one in segments)
 
 
 _NO_NODE = Node(name="", kind="")
@@ -212,7 +255,7 @@ def unsure_nodes(program: Program, changed: Collection[str], differing: Collecti
             others = {*changed, *unsure}
             if node.name in steered or any(_reads(path, node, others) for path in reads.get(node.name, ())):
                 unsure.add(node.name)
-            if node.name not in unsure or not _chooses(node):
+            if node.name not in unsure or not chooses(node):
                 continue
             inside = (one.name for one in program.graph.nodes if node.name in one.loops)
             steered.update(node.after, *([inside] if node.loop is not None else []))
@@ -263,6 +306,6 @@ def _reads(path: Path, node: Node, others: Set[str]) -> bool:
     return path.root in ("join", "last_error") and not others.isdisjoint(node.before)
 
 
-def _chooses(node: Node) -> bool:
+def chooses(node: Node) -> bool:
     """Return true if a node has more than one way on."""
     return bool(node.branch or node.loop or node.when or node.catch or node.join)

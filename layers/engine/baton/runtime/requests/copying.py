@@ -98,6 +98,14 @@ async def plan_of_new(
             f"a new saga takes over at most {MOST_COPIED} entries, and version {cut.version} is behind more: "
             "fork the saga in place"
         )
+    program = await request.parts.catalog.program(request.caller.tenant, cut.origin.graph)
+    if slot := next(
+        (one for one in cut.open if program.kinds[program.node_at(cut, one).kind].is_of_saga), ""
+    ):
+        raise UserError(
+            f"function `{slot}` has begun at version {cut.version}, and its random numbers, callbacks and id are those of the other "
+            "saga: fork the saga in place, or before the function"
+        )
     if cut.origin.expires and cut.origin.expires - DAY_MS <= now:
         raise NotAllowedNow("the saga is about to be deleted, and its values with it: start a new one")
     fork = Forked(

@@ -43,6 +43,7 @@ from baton.core.read.left_effects import (
     ForkPlan,
     Found,
     LeftEffects,
+    chooses,
     differing_nodes,
     unsure_nodes,
 )
@@ -155,7 +156,8 @@ def _check_time(time: ReadingTime, history: History, version: int) -> None:
 async def cut_before_failure(history: History) -> int:
     """Return the version that precedes the first attempt at the step with which the saga has failed.
 
-    A child counts as tried once its end is recorded.
+    A child counts as tried once its end is recorded. Changes of the graph and of values since then stay: the
+    cut is behind the last of them.
     """
     failed: Entry | None = None
     async for entry, state in history.walk():
@@ -167,11 +169,17 @@ async def cut_before_failure(history: History) -> int:
         raise NotAllowedNow("the saga failed before it began: start it again")
     slot = next((event.slot for event in failed.events if isinstance(event, StepFailed)), "")
     lineage = lineage_to(history.state)
+    cut = 0
     async for entry, state in history.walk():
-        is_its = any(one.first <= entry.version <= one.last for one in lineage)
-        if is_its and (entry.version >= failed.version or _was_tried(state, slot)):
-            return entry.version - 1
-    return failed.version - 1
+        version = entry.version
+        if version >= failed.version:
+            break
+        is_change = any(isinstance(event, GraphChanged | ValueChanged) for event in entry.events)
+        if is_change and any(one.first - 1 <= version <= one.last for one in lineage):
+            cut = version if cut else 0
+        elif not cut and any(one.first <= version <= one.last for one in lineage) and _was_tried(state, slot):
+            cut = version - 1
+    return cut or failed.version - 1
 
 
 def _was_tried(state: State, slot: str) -> bool:
@@ -232,17 +240,23 @@ async def changes_of(
         if is_new:
             effects.restart(at_cut)
     except TooLarge:
-        if wanted.has_changes or wanted.repeat or is_dry:
+        is_undone = bool(history.state.undo.incarnation)
+        if wanted.has_changes or wanted.repeat or is_dry or (is_new and (is_undone or not wanted.leave)):
             raise
         return Changes()  # it goes on all the same; the answer cannot list what it leaves
-    left = effects.left(history.state.undo.generation)
+    between, differing = _left_changes(effects, history.state, at_cut, old, await request.program_of(history))
+    others = unsure_nodes(old, between, differing) if between or differing else set[str]()
+    left = effects.left(history.state.undo.generation, others)
     repeated = _repeated(wanted.repeat, left)
     if repeated:
         events.append(Repeats(slots=tuple(dict.fromkeys(repeated.values()))))
-    unsure = set[str]()
-    if _given(wanted) or program is not old:
-        differing = differing_nodes(old, program)
-        unsure = unsure_nodes(program, _given(wanted), differing)
+    if is_new:
+        events += effects.undone(history.state.undo.generation)
+    again = {Slot.parse(slot).node for slot in repeated}  # with other outputs, such as another receipt
+    changed = {*_given(wanted), *between, *again}
+    differing |= {one for one in again if one in program.nodes and chooses(program.nodes[one])}
+    differing |= differing_nodes(old, program) if program is not old else set()
+    unsure = unsure_nodes(program, changed, differing) if changed or differing else set[str]()
     plan = _plan(effects, left, at_cut.version, repeated, unsure, is_new=is_new)
     if plan.unsure and not (wanted.leave or is_dry):
         raise NotAllowedNow(_refusal(history, plan))
@@ -321,7 +335,7 @@ async def _effects(request: Request, history: History, at_cut: State) -> LeftEff
     state, tenant = history.state, request.caller.tenant
     lineage = lineage_to(at_cut)
     program = await request.program_of(history)
-    effects = LeftEffects(program, tools_for(tenant, request.engine.tools), lineage)
+    effects = LeftEffects(program, tools_for(tenant, request.engine.tools), lineage, lineage_to(state))
     time = ReadingTime(request.engine.clock, request.parts.call.deadline)
     if state.undo.incarnation:
         async with aclosing(history.walk()) as entries:
@@ -345,6 +359,21 @@ async def _effects(request: Request, history: History, at_cut: State) -> LeftEff
         for slot in _running(program, state):
             effects.doubt(slot, program.node_at(state, slot).tool, state.version, number(slot))
     return effects
+
+
+def _left_changes(
+    effects: LeftEffects, state: State, at_cut: State, old: Program, running: Program
+) -> tuple[set[str], set[str]]:
+    """Return the nodes with other values in the branch that is left, and those that differ in its graph."""
+    shared = 0
+    for one, other in zip(state.graphs, at_cut.graphs, strict=False):
+        shared += one == other
+    graphs = [*(one.graph for one in state.graphs), state.origin.graph][shared:]
+    programs = [*(program for _, program in running.earlier), running][shared:]
+    differing = set[str]()
+    for graph, program in zip(graphs, programs, strict=True):
+        differing |= differing_nodes(program, old) if graph != at_cut.origin.graph else set()
+    return effects.changed_between(at_cut.version, state.version), differing
 
 
 def _never_undone(_: str) -> int:

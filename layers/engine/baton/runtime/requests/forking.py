@@ -46,7 +46,7 @@ async def fork_saga(
         cut = await check_fork(request, history, wanted)
         fork = _event_of(request, state, wanted, cut, key, now)
         changes = Changes()
-        if lists or wanted.has_changes:
+        if lists or wanted.has_changes or state.origin.graph != cut.origin.graph:
             forked = fork_to(state, cut, request.entry(history, fork, now), fork)
             changes = await changes_of(request, history, wanted, cut, forked)
         if now >= armed:
