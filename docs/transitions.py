@@ -118,7 +118,7 @@ Found = dict[tuple[str, str], set[str]]
 
 
 FOUND = Path(__file__).with_suffix(".json")
-"""What the last search has found, for the pages: a search takes ten seconds, which only `make soak` spends."""
+"""Result of the last search, for the pages: a search takes ten seconds, which only `make soak` spends."""
 
 
 def find_transitions() -> Transitions:

@@ -265,7 +265,7 @@ def test_what_a_person_has_to_decide_has_no_command(
 
 
 def test_damage_in_the_entries_of_another_saga_is_left_to_a_person() -> None:
-    """What is before it is of the saga from which this one was forked."""
+    """The entries before it are of the saga from which this one was forked."""
     copies = replace(SAGA.state, origin=replace(SAGA.state.origin, source="s0"))
     assert found(HEALTHY, copies, damage=damage()) == [recovery.NOTHING_STABLE]
     own = replace(copies, origin=replace(copies.origin, copied=2))

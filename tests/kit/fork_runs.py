@@ -36,7 +36,7 @@ from tests.kit.virtual_time import until_something_happens
 from tests.kit.world import World
 
 QUIET_S = 20
-"""So long nothing is written before the world outside says its next word."""
+"""Seconds without a write before the world outside says its next word."""
 LONGEST_QUIET = 300
 _Asks = ev.QuestionOpened | ev.StrategyChosen
 END, STEPS, REPEATED = "end", "steps", "repeated"
@@ -44,7 +44,7 @@ END, STEPS, REPEATED = "end", "steps", "repeated"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a branch came to, and what had happened outside by then."""
+    """End of a branch, and all that had happened outside by then."""
 
     end: tuple[str, Any, str]
     steps: tuple[str, ...]

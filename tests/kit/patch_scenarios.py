@@ -146,7 +146,7 @@ async def patched_paused(world: World, *, start: Any, patiently: Any) -> str:
 
 
 async def patched_undone(world: World, *, start: Any, patiently: Any) -> str:
-    """What was done under one graph, and under the next, is undone as it was declared then."""
+    """The steps of one graph, and of the next, are undone as each graph declares it."""
     saga = str(await start(world, UNDONE, {}, "patched-undone"))
     while not any(isinstance(event, ev.WaitOpened) for event in world.events(saga)):
         await asyncio.sleep(5)

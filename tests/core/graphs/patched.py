@@ -119,7 +119,7 @@ class Patched:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, or is about to: no graph changes what it does then."""
+        """True if it has ended, or is about to: no graph changes what it does then."""
         return self.state.ended is not None or self.state.is_stopping
 
     # ---- what happens --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a patch of an agent may touch: paths, guards and calls."""
+"""Bounds of a patch of an agent: paths, guards and calls."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ RULES = (
     "from where it is nothing leads to it",
     "whose place the saga has passed",
 )
-"""What the check says, rule by rule."""
+"""The check, rule by rule."""
 BEFORE = (0, 1, 2, 3, 5, 8)
 HELD = 0.3
 

@@ -423,7 +423,9 @@ class SagaWorkflow(View):
         int | None, "Version of the workflow that has the graph, if it is among the newest 100."
     ]
     graph: Annotated[str, "Hash of the compiled graph."]
-    document: Annotated[str | None, "Text of the document. Null if no registered version has the graph."]
+    document: Annotated[
+        str | None, "Text of the document. Null if no registered version and no patch has it."
+    ]
     input: Schema | None
     nodes: list[WorkflowNode]
     edges: list[Edge]
