@@ -114,7 +114,12 @@ def without_example(text: str) -> str:
     return "".join(kept)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml's, if PyYAML has it
+# libyaml's, where PyYAML has it: pure Python takes five times as long.
+SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+SAFE_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Loader(SAFE_LOADER):  # type: ignore[misc]  # one of two classes
     """Loader of templates that writes the short forms of functions out."""
 
 
@@ -370,7 +375,7 @@ def _text(template: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     return head + yaml.dump(dict(template), Dumper=_Dumper, sort_keys=False, width=160, allow_unicode=True)
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(SAFE_DUMPER):  # type: ignore[misc]  # one of two classes
     """Dumper without anchors, which CloudFormation does not take everywhere."""
 
     def ignore_aliases(self, data: Any) -> bool:

@@ -24,6 +24,7 @@ from baton.project.config import NAME, is_stack_name, parse_config, read_config
 from baton.project.deployment import (
     FOLDER,
     RESOURCES,
+    SAFE_DUMPER,
     TEMPLATE,
     allowed_parameters,
     deployment_files,
@@ -181,8 +182,8 @@ def _compared(
 def _diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a unified diff of two templates, in one form and without their heads."""
     old, new = (
-        yaml.safe_dump(
-            {k: v for k, v in t.items() if k != "Metadata"}, sort_keys=True, width=160
+        yaml.dump(
+            {k: v for k, v in t.items() if k != "Metadata"}, Dumper=SAFE_DUMPER, sort_keys=True, width=160
         ).splitlines()
         for t in (before, after)
     )

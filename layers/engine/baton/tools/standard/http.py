@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
-from baton.tools.define import Registry, tool
-from baton.tools.standard.kit import SAFE, Services, exchange, milliseconds, response_failure
+from baton.tools.define import Registry
+from baton.tools.standard.kit import SAFE, Services, exchange, milliseconds, response_failure, standard_tool
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 Scalar = str | int | float | bool
@@ -62,7 +62,7 @@ class Deleted(BaseModel):
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool("std.delete_resource", registry=registry, domain="external_api", timeout="60s")
+    @standard_tool("std.delete_resource", registry=registry, domain="external_api", timeout="60s")
     async def delete_resource(
         url: str, context: StepContext, base: str = "", headers: dict[str, str] | None = None
     ) -> Deleted:
@@ -88,7 +88,7 @@ def declare(registry: Registry, services: Services) -> None:
             return Deleted(status=error.status, found=False)
         return Deleted(status=answer.status, found=True)
 
-    @tool("std.http", registry=registry, domain="external_api")
+    @standard_tool("std.http", registry=registry, domain="external_api")
     async def http(
         url: str,
         context: StepContext,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import CodeType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import msgspec
@@ -23,6 +24,8 @@ from baton.ports.outside import (
     Mailer,
     Objects,
 )
+from baton.tools import define
+from baton.tools.define import F, Registry, Tool
 from baton.tools.openapi.description import Apis
 
 P = ParamSpec("P")
@@ -33,6 +36,26 @@ EARLIER_MS = 50
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _HIDDEN: Final = "[redacted]"
 _ESCAPED: Final = re.compile(rb"\\(?:\\|u00([2-6][0-9A-Fa-f]|7[0-9A-Ea-e]))")
+
+_DECLARED: Final[dict[CodeType, Tool]] = {}
+
+
+def standard_tool(name: str, *, registry: Registry, **options: Any) -> Callable[[F], F]:
+    """Declare a standard tool as `define.tool` does; its schemas are made once in a process.
+
+    Each deployment in a process declares the tools anew, with its own services.
+    """
+
+    def declare(function: F) -> F:
+        code = function.__code__
+        if code not in _DECLARED:
+            alone = Registry()
+            define.tool(name, registry=alone, **options)(function)
+            _DECLARED[code] = alone[name]
+        registry.add(replace(_DECLARED[code], function=function))
+        return function
+
+    return declare
 
 
 class _Nowhere:

@@ -21,8 +21,8 @@ from baton.core.tracing import is_call
 from baton.errors import EngineFault
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Entities
-from baton.tools.define import Registry, tool
-from baton.tools.standard.kit import Services
+from baton.tools.define import Registry
+from baton.tools.standard.kit import Services, standard_tool
 from baton.tools.standard.pipelines import Data, Pipelined, Preview, of_steps
 
 LEAST = 2  # runs, before a pipeline has a name
@@ -39,7 +39,7 @@ Remember = Callable[[StepContext, Any, Mapping[str, Any]], str]
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool(NAMED_PIPELINE, registry=registry, effect="pure")
+    @standard_tool(NAMED_PIPELINE, registry=registry, effect="pure")
     async def named_pipeline(name: Name, data: Data, context: StepContext, preview: Preview = 5) -> Pipelined:
         """Run the steps of a pipeline that earlier agents of this user have run
         more than once, by its name, on other data.

@@ -13,9 +13,9 @@ from pydantic import BaseModel, Field
 from baton.core.effects.keys import Key
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Letter
-from baton.tools.define import Registry, tool
+from baton.tools.define import Registry
 from baton.tools.standard.http import signed_headers
-from baton.tools.standard.kit import Services
+from baton.tools.standard.kit import Services, standard_tool
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;:\"]+@[^@\s<>,;:\"]+$", max_length=254)]
 # A line break in a subject would begin a header of its own.
@@ -34,7 +34,7 @@ class Sent(BaseModel):
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool(
+    @standard_tool(
         "std.notify",
         registry=registry,
         effect="once",
@@ -49,7 +49,7 @@ def declare(registry: Registry, services: Services) -> None:
         """
         return await _sent(services, context, to, subject, text, html)
 
-    @tool(
+    @standard_tool(
         "std.notify_cancelled",
         registry=registry,
         effect="once",

@@ -18,7 +18,7 @@ from baton.core.effects.operations import NOT_LISTED, Operations, operation_refu
 from baton.core.tracing import is_chosen_by_model
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
-from baton.tools.define import Registry, tool
+from baton.tools.define import Registry
 from baton.tools.openapi.description import NamedApi
 from baton.tools.standard.http import (
     Answered,
@@ -28,7 +28,7 @@ from baton.tools.standard.http import (
     host_of,
     response_output,
 )
-from baton.tools.standard.kit import SAFE, Services, exchange, read_json, redacted
+from baton.tools.standard.kit import SAFE, Services, exchange, read_json, redacted, standard_tool
 
 if TYPE_CHECKING:
     from baton.tools.openapi.description import Description, Operation
@@ -61,7 +61,7 @@ Body = Annotated[Any, Field(description="Body of the request, where the operatio
 def declare(registry: Registry, services: Services) -> None:
     described = _Descriptions(services)
 
-    @tool("std.openapi", registry=registry, domain="external_api")
+    @standard_tool("std.openapi", registry=registry, domain="external_api")
     async def openapi(
         api: Api,
         operation: OperationId,
@@ -82,7 +82,7 @@ def declare(registry: Registry, services: Services) -> None:
         asked = await services.stored(_request, named, operation, found, parameters or {}, body)
         return await _answer(services, context, named, found, asked)
 
-    @tool("std.describe_operations", registry=registry, effect="pure", domain="external_api")
+    @standard_tool("std.describe_operations", registry=registry, effect="pure", domain="external_api")
     async def describe_operations(context: StepContext, operations: Listed = None) -> list[OperationText]:
         """Give the text of operations and the schema of their arguments, by the descriptions of their APIs.
 

@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field
 from baton.core.effects.risk import PAYMENT, Risk
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
-from baton.tools.define import Registry, tool
+from baton.tools.define import Registry
 from baton.tools.standard.http import host_of, signed_headers
-from baton.tools.standard.kit import Services, exchange, read_json, response_failure
+from baton.tools.standard.kit import Services, exchange, read_json, response_failure, standard_tool
 
 RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
 REFUNDED = "refunded"
@@ -80,7 +80,7 @@ class _Reservations(msgspec.Struct):
 
 
 def declare(registry: Registry, services: Services) -> None:
-    @tool(
+    @standard_tool(
         "std.pay", registry=registry, effect="once", verify="std.find_payment", undo="std.refund", domain="external_api",
         risk=Risk(action=PAYMENT, amount="amount", currency="currency", minor=True),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def declare(registry: Registry, services: Services) -> None:
         }  # fmt: skip
         return await desk.pay(wanted)
 
-    @tool("std.find_payment", registry=registry, domain="external_api")
+    @standard_tool("std.find_payment", registry=registry, domain="external_api")
     async def find_payment(context: StepContext, service: str = "") -> dict[str, Any]:
         """Return the payment that `std.pay` made with this idempotency key, if any.
         Confirm one that was not confirmed yet.
@@ -109,7 +109,7 @@ def declare(registry: Registry, services: Services) -> None:
         return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}
 
     # Its keys are made of the payment's reference: whichever step asks, and however often, it is one refund.
-    @tool("std.refund", registry=registry, domain="external_api", timeout="2m")
+    @standard_tool("std.refund", registry=registry, domain="external_api", timeout="2m")
     async def refund(reference: Reference, context: StepContext, service: str = "") -> Refund:
         """Pay all of a payment back, once. A refund itself is not paid back.
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from baton.core.pipelines import base, pipeline
 from baton.core.pipelines.base import PipelineFailed
 from baton.ports import StepContext, StepFailure
-from baton.tools.define import Registry, tool
-from baton.tools.standard.kit import Services
+from baton.tools.define import Registry
+from baton.tools.standard.kit import Services, standard_tool
 
 Data = Annotated[
     dict[str, Any], Field(description="Inputs of the steps, by name: lists of objects, or any JSON.")
@@ -42,7 +42,7 @@ def declare(
     """Declare the pipelines. `remember`: gives the name of steps that were run (named.py)."""
 
     # A plain function that is pure: it runs in a thread of the worker, and so holds up no other step.
-    @tool("std.pipeline", registry=registry, effect="pure")
+    @standard_tool("std.pipeline", registry=registry, effect="pure")
     def pipe(
         steps: Steps, data: Data, context: StepContext, preview: Preview = 5
     ) -> Pipelined:  # by its tenant it is guarded
@@ -54,7 +54,7 @@ def declare(
             made.notes.append(f'these steps have a name: `std.named_pipeline` with `name`: "{name}"')
         return made
 
-    @tool("std.http_pipeline", registry=registry, domain="external_api")
+    @standard_tool("std.http_pipeline", registry=registry, domain="external_api")
     async def pipe_answers(
         steps: StepsWithRequests, context: StepContext, data: Data | None = None, preview: Preview = 5
     ) -> Pipelined:

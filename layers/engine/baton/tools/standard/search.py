@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from baton.core.effects.toolspec import NAMED_PIPELINE, SEARCH, ToolSpec, tools_for
 from baton.ports import StepContext
-from baton.tools.define import Registry, tool
+from baton.tools.define import Registry
+from baton.tools.standard.kit import standard_tool
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -60,7 +61,7 @@ def declare(
 ) -> None:
     """Declare the search. `beside`: all tools. `pipelines`: those named, for callers who may use them."""
 
-    @tool(SEARCH, registry=registry, effect="pure")
+    @standard_tool(SEARCH, registry=registry, effect="pure")
     def search_tools(
         query: Query, context: StepContext, limit: Limit = 10, among: Among = None, calls: Calls = None
     ) -> Search:

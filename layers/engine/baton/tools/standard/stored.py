@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field
 
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Written
-from baton.tools.define import Registry, tool
-from baton.tools.standard.kit import Services
+from baton.tools.define import Registry
+from baton.tools.standard.kit import Services, standard_tool
 
 MOST_BYTES = 100_000  # of an entity, as JSON
 # Pointers to the newest object of each name are entities of a type that no document can write.
@@ -125,7 +125,7 @@ def declare(registry: Registry, services: Services) -> None:
 
 
 def _declare_entities(registry: Registry, services: Services) -> None:
-    @tool("std.upsert", registry=registry, domain="database", undo="std.restore")
+    @standard_tool("std.upsert", registry=registry, domain="database", undo="std.restore")
     async def upsert(
         type: Type, id: Id, data: Any, context: StepContext,
         expected_version: Expected | None = None, keep_before: bool = True,
@@ -154,7 +154,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
         before = None if done.before is None else Before(version=done.before.version, data=done.before.data)
         return Upserted(type=type, id=id, version=done.version, changed=done.is_new, before=before)
 
-    @tool("std.restore", registry=registry, domain="database")
+    @standard_tool("std.restore", registry=registry, domain="database")
     async def restore(
         type: Type, id: Id, version: Version, before: Before | None, context: StepContext
     ) -> Restored:
@@ -177,7 +177,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
             )
         return Restored(type=type, id=id, version=done.version, there=before.version > 0)
 
-    @tool("std.get", registry=registry, effect="pure", domain="database", repeatable=True)
+    @standard_tool("std.get", registry=registry, effect="pure", domain="database", repeatable=True)
     async def get(type: Type, id: Id, context: StepContext) -> Found:
         """Read an entity with its version."""
         found = await services.stored(services.entities.get, context.tenant, type, id)
@@ -187,7 +187,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
 
 
 def _declare_objects(registry: Registry, services: Services) -> None:
-    @tool("std.put_object", registry=registry, domain="file_operation", undo="std.restore_object")
+    @standard_tool("std.put_object", registry=registry, domain="file_operation", undo="std.restore_object")
     async def put_object(
         name: Name, context: StepContext, text: str | None = None, base64: str | None = None, json: Any = None,
         content_type: ContentType | None = None,
@@ -212,7 +212,7 @@ def _declare_objects(registry: Registry, services: Services) -> None:
             before=before,
         )  # fmt: skip
 
-    @tool("std.restore_object", registry=registry, domain="file_operation", timeout="10s")
+    @standard_tool("std.restore_object", registry=registry, domain="file_operation", timeout="10s")
     async def restore_object(
         name: Name, sha256: Sha256, written: bool, latest: Version,
         before: NoneOrSha256 | None, context: StepContext,
@@ -233,7 +233,9 @@ def _declare_objects(registry: Registry, services: Services) -> None:
         gone = written and before != sha256 and await _delete(services, where, sha256)
         return RestoredObject(name=name, sha256=before, deleted=gone)
 
-    @tool("std.get_object", registry=registry, effect="pure", domain="file_operation", repeatable=True)
+    @standard_tool(
+        "std.get_object", registry=registry, effect="pure", domain="file_operation", repeatable=True
+    )
     async def get_object(name: Name, context: StepContext, sha256: Sha256 | None = None) -> Got:
         """Read the content with this hash, or the newest of the name."""
         if sha256 is None:
