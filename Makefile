@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 # Each of them is a deployment of a dozen processes, whose programs have time limits: more at once starve each other.
-E2E_JOBS ?= 2
+E2E_JOBS ?= 1
 # Extra arguments for pytest, and options of `up`: make unit ARGS="-k lease -x", make up ARGS="--port 0"
 ARGS ?=
 

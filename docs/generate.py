@@ -15,6 +15,7 @@ from typing import get_args
 import msgspec
 
 from baton.adapters.dynamo.items import ATTRIBUTES, ITEM_BYTES
+from baton.core.decide.carrying import MOST_CHANGES
 from baton.core.decide.decide import RULES, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -288,6 +289,7 @@ def limits() -> str:
         ("workflow document", f"{MAX_DOCUMENT:,} bytes", "code, and `MaxBodyBytes`"),
         ("item of the table", f"{ITEM_BYTES:,} bytes", "DynamoDB"),
         ("events of one entry together", f"{have.entry_bytes:,} bytes", "code"),
+        ("changes of the graph of a saga", f"{MOST_CHANGES}", "code"),
         ("duration in a document", f"1 ms to {_time(LONGEST_MS)}", "code"),
         ("timer sent as a delayed message; a longer one is the reconciler's", _time(MAX_DELAY_S * 1_000), "SQS"),
         ("a saga that was started and not taken is looked at after", _time(have.start_due_ms), "code"),

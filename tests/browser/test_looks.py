@@ -75,11 +75,12 @@ def kinds(*paths: str) -> set[str]:
     }
 
 
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.soak), 3])
 def test_no_page_has_a_barrier_and_none_is_wider_than_its_screen(
-    pages: list[str], visitor: Visitor, axe: str
+    pages: list[str], visitor: Visitor, axe: str, every: int
 ) -> None:
     page, found = visitor(width=360, scheme="dark"), dict[str, Any]()
-    for number, path in enumerate(pages):
+    for number, path in enumerate(pages[::every]):
         for width, scheme, rules in LOOKS[
             : 2 - number % 2
         ]:  # on a desk every second page: they share their styles

@@ -45,6 +45,15 @@ def told(saga: Saga, new: Program, *, may_run: bool = True, **more: Any) -> list
     return [[one.path, one.message, one.suggestion] for one in found]
 
 
+def test_a_graph_that_has_changed_a_hundred_times_changes_no_more(says: Says) -> None:
+    saga = Saga(program(task("a")))
+    for _ in range(100):
+        assert told(saga, program(task("a"), task("b"))) == []
+        patch(saga, saga.program)
+    says(told(saga, program(task("a"), task("b"))))
+    assert told(saga, saga.program) == [], "the same graph is no change"
+
+
 # ---- any graph ---------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ A patch, a migration and a fork with another graph ask it. It is pure: the graph
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Final
 
 from baton.core.decide.program import READY, Program
 from baton.core.decide.unknown_outcomes import may_stand
@@ -33,6 +34,8 @@ _WORDS = {
     "each": "map",
 }
 """Names of fields in a document, where a graph has another one."""
+MOST_CHANGES: Final = 100
+"""Changes of the graph that a saga may have: each load of the saga needs all of its graphs."""
 _SAME: Mapping[str, str] = {}
 
 
@@ -115,6 +118,10 @@ class _Carrying:
         return found
 
     def problems(self) -> Iterator[Problem]:
+        if len(self._state.graphs) >= MOST_CHANGES and self._new is not self._old:
+            text = f"the graph of the saga has changed {MOST_CHANGES} times, and no saga has more changes"
+            yield Problem("", text, "start a saga with a new version of the workflow")
+            return
         for slot in self._here:
             yield from self._at(slot)
         yield from self._in_loops()
