@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -34,10 +35,13 @@ def test_a_service_says_where_it_is_answers_there_and_ends_with_its_standard_inp
     }
 
 
-def test_a_taken_port_is_named(start_service: Start) -> None:
-    port = start_service("table_stack").rpartition(":")[2]
-    command = [sys.executable, "-m", "examples.services.table_stack", "--port", port]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "examples.services.table_stack", "--port", port]
+        ended = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
     assert (ended.returncode, f"port {port}" in ended.stderr) == (1, True)
 
 
