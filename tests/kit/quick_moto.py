@@ -25,6 +25,7 @@ from moto.core.model import StructureShape
 from moto.core.serialize import BaseJSONSerializer
 from moto.core.utils import method_names_from_class, utcnow
 from moto.dynamodb.comparisons import ConditionExpressionParser
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
 from moto.dynamodb.responses import DynamoHandler
@@ -47,6 +48,7 @@ _token = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpress
 _parsed = cache(UpdateExpressionParser.make)
 _is_kind_of: Any = cache(issubclass)  # the classes are abstract, which makes each `isinstance` a search
 _urls: Any = vars(BaseBackend)["urls"]
+_cast: Any = vars(DynamoType)["cast_value"]
 _urls_of: dict[type[BaseBackend], Any] = {}
 _models = cache(ServiceModels)
 
@@ -65,6 +67,8 @@ def hasten() -> None:
     setattr(ConditionExpressionParser, "_lex_one_node", lambda self, rest: _token(rest))  # noqa: B010
     setattr(UpdateExpressionParser, "make", _parsed)  # noqa: B010
     DepthFirstTraverser.traverse = _traversed
+    # Most values are text, which is asked first whether it is a number, a set, a list or a mapping.
+    setattr(DynamoType, "cast_value", property(_cast_value))  # noqa: B010
     # S3's were imported anew at each request.
     setattr(BaseBackend, "urls", property(_known_urls))  # noqa: B010
     BotocoreStubber.process_request = _request
@@ -161,6 +165,10 @@ def _traversed(self: DepthFirstTraverser, node: Any) -> Any:
         return node
 
     return walk(node, -1)
+
+
+def _cast_value(self: DynamoType) -> Any:
+    return self.value if self.type == "S" else _cast.fget(self)
 
 
 def _known_urls(self: BaseBackend) -> Any:
