@@ -6,6 +6,7 @@ Only the few inner parts of moto and botocore that cost most of a test's time ar
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from functools import cache, partial
 from itertools import count
 from types import SimpleNamespace
@@ -28,6 +29,7 @@ from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
+from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
 from moto.dynamodb.responses import DynamoHandler
 from moto.iam.models import mark_account_as_visited
 from moto.utilities.utils import get_partition
@@ -63,10 +65,14 @@ def hasten() -> None:
     # Of the same class, at every request.
     moto.core.responses.method_names_from_class = _names
     Node.__deepcopy__ = _twin
+    setattr(DynamoType, "__deepcopy__", _copied)  # noqa: B010
     # The product has few expressions: most of an update was to read its own, twice, and then to go through it ten times.
     setattr(ConditionExpressionParser, "_lex_one_node", lambda self, rest: _token(rest))  # noqa: B010
     setattr(UpdateExpressionParser, "make", _parsed)  # noqa: B010
     DepthFirstTraverser.traverse = _traversed
+    # What the root of an expression has, its branches have no more of.
+    setattr(ActionCountValidator, "traverse", ActionCountValidator.verify_action_counts)  # noqa: B010
+    setattr(OverlappingPathsValidator, "traverse", OverlappingPathsValidator.check_for_overlapping_paths)  # noqa: B010
     # Most values are text, which is asked first whether it is a number, a set, a list or a mapping.
     setattr(DynamoType, "cast_value", property(_cast_value))  # noqa: B010
     # S3's were imported anew at each request.
@@ -144,6 +150,14 @@ def _twin(self: Node, memo: dict[int, Any]) -> Node:
         for child in twin.children:
             if isinstance(child, Node):
                 child.set_parent(twin)
+    return twin
+
+
+def _copied(self: DynamoType, memo: dict[int, Any]) -> DynamoType:
+    """Most values are text: at each update its item is copied, several times."""
+    twin = object.__new__(DynamoType)
+    value = self.value if type(self.value) is str else deepcopy(self.value, memo)
+    twin.type, twin.value = self.type, value
     return twin
 
 
