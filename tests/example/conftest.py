@@ -22,6 +22,8 @@ from tests.kit.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 Start = Callable[..., str]
+# A worker that dies once it has acted is the one that can act twice; tests/testing/test_kills.py has all moments.
+MOMENTS = ["after", *(pytest.param(moment, marks=pytest.mark.soak) for moment in ("before", "during"))]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from baton.demo.scenario import FALLING, evening, service_faults
 from baton.testing import Result, run
 from examples.services.desk import Desk
 from sagas import outside
+from tests.example.conftest import MOMENTS
 from tests.kit.sentences import Says
 
 
@@ -87,7 +88,7 @@ GIVING_BACK = {"cancel", "refund"}
 PAID = named("answers 503 once the deposit is paid")
 
 
-@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("node", ["give_back", "order_dinner"])
 def test_a_worker_that_dies_while_it_goes_another_way_gives_back_and_orders_once(
     services: dict[str, str], node: str, moment: str

@@ -14,6 +14,7 @@ from examples.orders import shop as services
 from examples.orders import tools
 from examples.orders.fulfilment import fulfil
 from examples.orders.shop import Shop
+from tests.example.conftest import MOMENTS
 
 TEA, KETTLE, SAMOVAR = ({"article": one, "pieces": 2} for one in ("tea", "kettle", "samovar"))
 FULL = Shop().stock
@@ -199,7 +200,7 @@ def test_a_refund_whose_answer_is_lost_is_made_once(shop: Shop) -> None:
 # ---- moments -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("place", STEPS)
 def test_a_worker_that_dies_at_a_step_changes_nothing(shop: Shop, place: str, moment: str) -> None:
     assert order(kills={place: moment}).status == "completed"
@@ -207,7 +208,7 @@ def test_a_worker_that_dies_at_a_step_changes_nothing(shop: Shop, place: str, mo
     assert len(shop.letters) == 3
 
 
-@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("place", ["ship", "charge#undo", "reserve#undo"])
 def test_an_order_whose_worker_dies_while_it_is_undone_is_refunded_once(
     shop: Shop, place: str, moment: str
@@ -217,7 +218,9 @@ def test_an_order_whose_worker_dies_while_it_is_undone_is_refunded_once(
     assert len(shop.refunded) == 1
 
 
-@pytest.mark.parametrize("at_ms", range(0, 1_050, 50))
+@pytest.mark.parametrize(
+    "at_ms", [pytest.param(ms, marks=[pytest.mark.soak] * (ms % 150 > 0)) for ms in range(0, 1_050, 50)]
+)
 def test_an_order_that_is_cancelled_at_any_moment_is_undone_or_was_done(shop: Shop, at_ms: int) -> None:
     result = order(cancel={"at": f"{at_ms}ms", "undo": True})
     assert result.status in {"completed", "cancelled", "rolled_back"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +11,19 @@ from pathlib import Path
 import httpx
 import pytest
 
+from examples.services import table_stack
+from examples.services.serve import options
 from tests.example.conftest import ROOT, Start
 from tests.kit.patience import PATIENCE_S
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "examples.services.table_stack", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.mark.parametrize(
     ("name", "service"), [("table_stack", "table-stack"), ("open_delivery", "open-delivery")]
 )
-def test_a_service_says_where_it_is_and_answers_there(start_service: Start, name: str, service: str) -> None:
+def test_a_service_says_where_it_is_answers_there_and_ends_with_its_standard_input(
+    start_service: Start, name: str, service: str
+) -> None:
+    """That it ends is seen by the fixture."""
     url = start_service(name)
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(f"{url}/health").json() == {"status": "ok", "service": service}
@@ -35,17 +35,13 @@ def test_a_service_says_where_it_is_and_answers_there(start_service: Start, name
     }
 
 
-def test_a_service_ends_when_its_standard_input_does() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "examples.services.open_delivery", "--until-eof"],
-        cwd=ROOT, input="", capture_output=True, text=True, timeout=PATIENCE_S, check=True,
-    )  # fmt: skip
-    assert json.loads(ended.stdout)["service"] == "open-delivery"
-
-
-def test_a_taken_port_is_named(start_service: Start) -> None:
-    port = start_service("table_stack").rpartition(":")[2]
-    ended = run("--port", port)
+def test_a_taken_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "examples.services.table_stack", "--port", port]
+        ended = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
     assert (ended.returncode, f"port {port}" in ended.stderr) == (1, True)
 
 
@@ -53,9 +49,10 @@ def test_a_taken_port_is_named(start_service: Start) -> None:
     ("delay", "said"),
     [("hodl=1", "the operations are search, hold"), ("hold=soon", "'soon' is not a number of seconds")],
 )
-def test_a_wrong_delay_is_explained(delay: str, said: str) -> None:
-    ended = run("--delay", delay)
-    assert (ended.returncode, said in ended.stderr) == (2, True)
+def test_a_wrong_delay_is_explained(delay: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        options("table-stack", table_stack.DELAYS, ["--delay", delay])
+    assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
 
 
 def test_the_services_do_not_know_the_engine() -> None:

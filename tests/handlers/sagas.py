@@ -6,6 +6,7 @@ No assertions here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from baton.core.log.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
@@ -68,6 +69,11 @@ def begin(engine: Engine, ref: SagaRef, document: str = ECHO, given: Any = None,
 
 def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
     """Put one entry as a worker would; nothing is decided."""
+    append_each(engine, [events], ref)
+
+
+def append_each(engine: Engine, entries: Iterable[Iterable[Event]], ref: SagaRef = ADA) -> None:
+    """Put entries with these events."""
 
     async def work() -> None:
         now = engine.clock.now()
@@ -76,7 +82,9 @@ def append(engine: Engine, *events: Event, ref: SagaRef = ADA) -> None:
         assert head is not None
         history = History(scope.log, scope.blobs, scope.call, ref)
         await history.load(head)
-        assert await history.append(history.next_entry(events, at=now, invocation="worker-1", epoch=1))
+        for events in entries:
+            entry = history.next_entry([*events], at=now, invocation="worker-1", epoch=1)
+            assert await history.append(entry)
 
     asyncio.run(work())
 

@@ -7,6 +7,7 @@ import hashlib
 import pytest
 
 from baton.web.routes import ROUTES
+from tests.handlers.deployment import Deployment
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, PARTY, begin
 
@@ -46,9 +47,14 @@ def again(http: Http, path: str, tag: str) -> Answer:
     return http.get(path, headers={"if-none-match": tag})
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _party(shared_http: Http, shared_deployment: Deployment) -> None:
+    begin(shared_http.engine, ADA, PARTY, LARGE)
+    shared_deployment.keep()
+
+
 @pytest.mark.parametrize("path", paths())
 def test_every_get_answers_304_without_a_body_to_its_own_etag(path: str, http: Http) -> None:
-    begin(http.engine, ADA, PARTY, LARGE)
     first = http.get(path)
     assert (first.status, first.headers["cache-control"]) == (200, "private, no-cache")
     assert first.headers["content-type"] == "application/json"
@@ -60,7 +66,6 @@ def test_every_get_answers_304_without_a_body_to_its_own_etag(path: str, http: H
 
 
 def test_a_changed_saga_has_another_etag(http: Http) -> None:
-    begin(http.engine, ADA, PARTY)
     tag = http.get(SAGA).headers["etag"]
     assert http.post(f"{SAGA}/signals/guests_changed").status == 202
     changed = again(http, SAGA, tag)
@@ -83,7 +88,6 @@ def test_another_etag_is_answered_in_full(given: str, http: Http) -> None:
 
 
 def test_a_refusal_and_a_command_have_no_etag(http: Http) -> None:
-    begin(http.engine, ADA, PARTY)
     assert "etag" not in http.get("/sagas/missing").headers
     assert "etag" not in http.post(f"{SAGA}/cancel").headers
     assert again(http, "/sagas/missing", "*").status == 404

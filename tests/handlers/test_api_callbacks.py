@@ -156,9 +156,12 @@ def test_after_a_cancel_work_elsewhere_is_told_to_stop(http: Http, worker: Worke
         assert "cancel" in call_back(http, token, body).problem(410, "callback-over")["detail"]
 
 
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
+def test_a_body_that_cannot_be_meant_is_refused_and_the_right_one_still_counts(
+    http: Http, worker: Worker, deployment: Deployment
+) -> None:
+    _, token = begun(http, worker)
+    before = deployment.items()
+    wrong: list[tuple[Any, str]] = [
         ({}, "/status"),
         ({"status": "done"}, "/status"),
         ({"status": "success", "code": "x"}, ""),
@@ -169,15 +172,10 @@ def test_after_a_cancel_work_elsewhere_is_told_to_stop(http: Http, worker: Worke
         ({"status": "success", "ouput": 1}, "/ouput"),
         ({"status": "success", "output": {"pages": 1}}, "/output"),
         ({"status": "success"}, "/output"),
-    ],
-)
-def test_a_body_that_cannot_be_meant_is_refused_and_the_right_one_still_counts(
-    body: Any, path: str, http: Http, worker: Worker, deployment: Deployment
-) -> None:
-    _, token = begun(http, worker)
-    before = deployment.items()
-    problem = call_back(http, token, body).problem(422, "invalid-input")
-    assert problem["errors"][0]["path"] == path
+    ]
+    for body, path in wrong:
+        problem = call_back(http, token, body).problem(422, "invalid-input")
+        assert problem["errors"][0]["path"] == path, body
     assert deployment.items() == before
     assert call_back(http, token, DONE).status == 202
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from baton.core.log.events import SignalReceived, Value
 from baton.errors import StoreUnavailable, TooManyRequests
+from baton.ports import SagaRef
 from baton.runtime.starting.start import Quota
 from tests.handlers.http import Answer, Http
+from tests.handlers.sagas import append
 from tests.kit.bugs import replaced
 from tests.kit.sentences import Says
 
@@ -173,10 +176,14 @@ def test_what_a_full_saga_has_no_room_for_is_named(http: Http, says: Says) -> No
         "name: order\nnodes: {rest: {wait: {for: 1h}}, paid: {wait: {signal: paid}, after: rest}}\n"
         "events: {signal: [{type: payment.settled, correlation_key: '${event.data.order}', signal: paid}]}"
     )
-    http.post("/sagas", {"workflow": "order", "correlation_key": "A-17"})
-    many = [{**EVENT, "id": f"e{number}"} for number in range(http.engine.limits.signals_kept + 1)]
-    assert did(send(http, many[2:], MANY)) == [["signalled"]] * (len(many) - 2)
-    problem = send(http, many[:2], MANY).problem(429, "too-many-requests")
+    saga = http.post("/sagas", {"workflow": "order", "correlation_key": "A-17"}).body["id"]
+    kept = [
+        SignalReceived(name="paid", key=f"k{number}", payload=Value(v=1), by="ada", at=1)
+        for number in range(http.engine.limits.signals_kept - 1)
+    ]
+    append(http.engine, *kept, ref=SagaRef("acme", saga))
+    many = [{**EVENT, "id": f"e{number}"} for number in range(2)]
+    problem = send(http, many, MANY).problem(429, "too-many-requests")
     assert [one["path"] for one in problem["errors"]] == ["/1"]
     says(problem["errors"][0]["message"])
 

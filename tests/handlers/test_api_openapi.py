@@ -1,13 +1,13 @@
-"""The OpenAPI document against the table of routes and against the answers to every payload in events/api.
+"""The OpenAPI document against the table of routes and against answers.
 
-That a fuzzer finds nothing either is for tests/e2e/test_openapi.py to show.
+Those to every payload in events/api are held against it in test_api_payloads.py. That a fuzzer finds nothing either is for tests/e2e/test_openapi.py to show.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import jsonschema_rs
@@ -19,51 +19,14 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from baton.core.version import VERSION
-from baton.ports import QuestionRow
 from baton.settings import ApiSettings
-from baton.web.app import matches
 from baton.web.openapi import describe
 from baton.web.parameters import Route
 from baton.web.routes import ROUTES
 from tests.core.build import Saga
-from tests.handlers.deployment import ROOT, Deployment, payload, request_names
+from tests.handlers.described import check, document, operation, validate
 from tests.handlers.http import Answer, Http
-from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
 from tests.kit.views import as_json
-
-DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
-
-
-@cache
-def document() -> dict[str, Any]:
-    return describe(ApiSettings(table="t", bucket="b", worker="w"))
-
-
-def operation(route: Route[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = document()["paths"][route.path][route.method.lower()]
-    return found
-
-
-def validate(schema: dict[str, Any], value: Any) -> None:
-    """Raises `jsonschema_rs.ValidationError`."""
-    validator = jsonschema_rs.Draft202012Validator(
-        {**schema, "components": document()["components"]}, validate_formats=True
-    )
-    validator.validate(value)
-
-
-def check(route: Route[Any], answer: Answer) -> None:
-    """The answer is one of those that the document names for the route."""
-    described = operation(route)["responses"][str(answer.status)]
-    for name, header in described.get("headers", {}).items():
-        value = answer.headers.get(name.lower())
-        assert value is not None or not header["required"]
-        if value is not None and header["schema"].get("type") != "integer":
-            validate(header["schema"], value)
-    if "content" not in described:
-        assert answer.body is None
-        return
-    validate(described["content"][answer.headers["content-type"]]["schema"], answer.body)
 
 
 def test_it_describes_exactly_the_routes_that_are_served(http: Http) -> None:
@@ -84,48 +47,13 @@ def test_a_row_of_the_table_is_whole(route: Route[Any]) -> None:
         assert (route.body, route.takes_text, route.has_key) == (None, False, False)
 
 
-@pytest.fixture(scope="module")
-def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
-    """The dinner is known, one saga waits and one asks."""
-    begin(shared_http.engine, ADA, PARTY)
-    asking(shared_http.engine, GRACE, SILENT)
-    row = QuestionRow(
-        saga=GRACE.id,
-        workflow="silent",
-        ask="0.say.3",
-        type="error",
-        kind="error_resolution",
-        title="",
-        message="What now?",
-        to="user:ada",
-    )
-    shared_http.engine.store.questions.put(GRACE.tenant, row, 1, 0)
-    shared_http.register(DINNER)
-    shared_deployment.keep()
-
-
-@pytest.mark.usefixtures("_evening")
-@pytest.mark.parametrize("name", request_names())
-def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
-    if name == "start-same-key-other-body":
-        http.send(payload("api", "start"))
-    event = payload("api", name)
-    method = event["requestContext"]["http"]["method"]
-    routes = [route for route in ROUTES if route.method == method and matches(route.path, event["rawPath"])]
-    for route in routes:
-        check(route, http.send(event))
-    assert len(routes) == (name != "unknown-route")
-
-
-@pytest.mark.parametrize("name", ["\x84", "-" * 500], ids=["a control character", "too long"])
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.parameters], ids=lambda route: route.id)
-def test_the_answer_to_a_name_that_cannot_exist_is_as_described(
-    route: Route[Any], name: str, http: Http
-) -> None:
-    path = re.sub(r"\{\w+\}", name, route.path)
-    answer = http.send(http.event(route.method, path, None if route.method == "GET" else "{}"))
-    assert answer.status in (401, 404), answer
-    check(route, answer)
+def test_the_answer_to_a_name_that_cannot_exist_is_as_described(route: Route[Any], http: Http) -> None:
+    for control_character_or_too_long in ("\x84", "-" * 500):
+        path = re.sub(r"\{\w+\}", control_character_or_too_long, route.path)
+        answer = http.send(http.event(route.method, path, None if route.method == "GET" else "{}"))
+        assert answer.status in (401, 404), answer
+        check(route, answer)
 
 
 @pytest.mark.parametrize("limit", ["hops", "wall_time", "bytes", "cost"])
@@ -154,26 +82,26 @@ def test_its_references_lead_somewhere() -> None:
             place = place[step]
 
 
+@pytest.mark.soak
 def test_it_is_valid_openapi_with_defaults_that_fit_their_schemas() -> None:
     problems = OpenAPIV31SpecValidator(json.loads(json.dumps(document()))).iter_errors()
     assert [problem.message for problem in problems] == []
 
 
-def test_what_is_no_openapi_would_be_seen() -> None:
+def test_it_is_openapi_by_the_published_schema_and_what_is_none_would_be_seen() -> None:
+    published = files("openapi_spec_validator") / "resources/schemas/v3.1/schema.json"
+    openapi = json.loads(published.read_text("utf-8"))
+    # It leaves the dialect of schemas open.
+    openapi["$defs"]["schema"]["$ref"] = "https://json-schema.org/draft/2020-12/schema"
+    valid = jsonschema_rs.Draft202012Validator(openapi)
     described = json.loads(json.dumps(document()))
-    # Little of it: the whole is looked at above.
-    health = described["paths"]["/health"]["get"]
-    health["responses"] = {"200": health["responses"]["200"]}
-    described["paths"] = {"/health": {"get": health}}
-    schemas = described["components"]["schemas"]
-    described["components"]["schemas"] = {name: schemas[name] for name in ("Health", "Started")}
-    assert not list(OpenAPIV31SpecValidator(described).iter_errors())
+    valid.validate(described)
     described["components"]["schemas"]["Started"]["properties"]["id"]["type"] = "text"
-    health["parameters"] = [{"name": "x", "in": "nowhere"}]
-    assert list(OpenAPIV31SpecValidator(described).iter_errors())
+    described["paths"]["/health"]["get"]["parameters"] = [{"name": "x", "in": "nowhere"}]
+    assert {error.instance_path[0] for error in valid.iter_errors(described)} == {"components", "paths"}
 
 
-def test_the_documents_schema_in_it_takes_the_dinner_and_refuses_what_is_none(http: Http) -> None:
+def test_the_documents_schema_in_it_takes_the_dinner_and_refuses_what_is_none() -> None:
     schema = {"$ref": "#/components/schemas/WorkflowDocument"}
     validate(schema, {"name": "x", "nodes": {"a": {"tool": "t"}}})
     with pytest.raises(jsonschema_rs.ValidationError):

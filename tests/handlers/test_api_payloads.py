@@ -11,6 +11,7 @@ from baton.ports.records import FAILED, Tag, TagMove
 from baton.web.app import matches
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import ROOT, Deployment, payload, request_names
+from tests.handlers.described import check
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ALL, GRACE, PARTY, SILENT, asking, begin
 
@@ -204,16 +205,22 @@ def test_every_route_has_a_request() -> None:
 
 
 @pytest.mark.parametrize("name", request_names())
-def test_a_request_is_answered_as_expected(name: str, busy: Http) -> None:
+def test_a_request_is_answered_as_expected_and_described(name: str, busy: Http) -> None:
     status, code = EXPECTED[name]
     if name == "start-same-key-other-body":
         assert busy.send(payload("api", "start")).status == 201
-    answer = busy.send(payload("api", name))
+    event = payload("api", name)
+    answer = busy.send(event)
     if code:
         answer.problem(status, code)
     else:
         assert answer.status == status, answer
         assert answer.headers["content-type"] == "application/json"
+    method = event["requestContext"]["http"]["method"]
+    routes = [route for route in ROUTES if route.method == method and matches(route.path, event["rawPath"])]
+    assert len(routes) == (name != "unknown-route")
+    for route in routes:
+        check(route, answer)
 
 
 @pytest.mark.parametrize("name", [name for name, (status, _) in EXPECTED.items() if status >= 400])

@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.log.events import Parked, SagaEnded, SignalReceived, StepSucceeded, Value
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, ECHO, PARTY, append, begin
+from tests.handlers.sagas import ADA, ECHO, PARTY, append, append_each, begin
 from tests.kit.sentences import Says
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
@@ -107,8 +107,7 @@ def test_pages_go_on_over_a_fork(http: Http) -> None:
 
 def test_a_page_of_large_entries_is_cut_so_that_lambda_can_answer_it(http: Http) -> None:
     begin(http.engine, ADA, PARTY)
-    for number in range(16):
-        append(http.engine, signal(number, f"{number}-" + '"' * 100_000))
+    append_each(http.engine, ([signal(number, f"{number}-" + '"' * 100_000)] for number in range(16)))
     found = pages(http, 1_000)
     assert [version for page in found for version in page] == list(range(1, 18))
     assert len(found) > 1

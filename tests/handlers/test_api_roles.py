@@ -47,11 +47,16 @@ def request_to(http: Http, route: Route[Any], **options: Any) -> dict[str, Any]:
     return http.event(route.method, path, body if route.method == "POST" else None, **options)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _party(shared_http: Http, shared_deployment: Deployment) -> None:
+    begin(shared_http.engine, ADA, PARTY)
+    shared_deployment.keep()
+
+
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: route.id)
 def test_without_its_role_a_route_is_refused_by_name_and_nothing_changes(
     route: Route[Any], http: Http, deployment: Deployment, says: Says
 ) -> None:
-    begin(http.engine, ADA, PARTY)
     before = deployment.items()
     others = [role for role in settings.ROLES if role not in route.roles]
     problem = http.send(request_to(http, route, roles=f"[{' '.join(others)}]")).problem(403, "forbidden")
@@ -64,7 +69,6 @@ def test_without_its_role_a_route_is_refused_by_name_and_nothing_changes(
     [pytest.param(route, role, id=f"{route.id}-{role}") for route in GUARDED for role in route.roles],
 )
 def test_with_one_of_its_roles_a_route_lets_in(route: Route[Any], role: str, http: Http) -> None:
-    begin(http.engine, ADA, PARTY)
     assert http.send(request_to(http, route, roles=f"[{role}]")).status != 403
 
 
@@ -74,7 +78,6 @@ def test_a_caller_without_any_role_is_told_so(http: Http, says: Says) -> None:
 
 
 def test_a_token_without_the_claim_may_read_and_is_told_what_it_lacks(http: Http, says: Says) -> None:
-    begin(http.engine, ADA, PARTY)
     assert http.get(f"/sagas/{ADA.id}", roles=None).status == 200
     problem = http.post("/sagas", {"workflow": "party"}, roles=None).problem(403, "forbidden")
     says(problem["detail"])

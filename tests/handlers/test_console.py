@@ -69,20 +69,17 @@ def test_the_style_sheet_needs_no_sign_in_and_is_kept_under_its_name(http: Http,
     assert "immutable" in seen.headers["cache-control"]
 
 
-def test_no_page_has_script_or_style_in_it(http: Http, browser: Browser, pages: list[str]) -> None:
-    for path in pages:
-        for tag, attributes in browser.get(path).elements():
+def test_no_page_has_script_or_style_in_it(pages: dict[str, Seen]) -> None:
+    for path, seen in pages.items():
+        for tag, attributes in seen.elements():
             assert tag != "style", path
             assert "style" not in attributes, path
             assert not any(name.startswith("on") for name in attributes), path
             assert tag != "script" or "src" in attributes, path
 
 
-def test_every_page_says_its_language_its_title_and_has_one_heading(
-    browser: Browser, pages: list[str]
-) -> None:
-    for path in pages:
-        seen = browser.get(path)
+def test_every_page_says_its_language_its_title_and_has_one_heading(pages: dict[str, Seen]) -> None:
+    for path, seen in pages.items():
         tags = [tag for tag, _ in seen.elements()]
         assert seen.status == 200, (path, seen.text)
         assert tags.count("h1") == tags.count("main") == tags[: tags.index("body")].count("title") == 1, path
@@ -94,10 +91,10 @@ def test_every_page_says_its_language_its_title_and_has_one_heading(
                 assert attributes.get("id") in named or attributes.get("aria-label") or "<label" in seen.html
 
 
-def test_what_people_wrote_is_shown_as_text(browser: Browser, pages: list[str]) -> None:
+def test_what_people_wrote_is_shown_as_text(pages: dict[str, Seen]) -> None:
     shown = 0
-    for path in pages:
-        html = browser.get(path).html
+    for path, seen in pages.items():
+        html = seen.html
         assert "<script>alert(1)" not in html, path
         assert "\x1b" not in html, path
         assert "49" not in html.partition("thgir")[2][:80], path
@@ -141,32 +138,38 @@ _AT: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def pages(http: Http) -> list[str]:
+@pytest.fixture(scope="module")
+def pages(shared_http: Http, shared_deployment: Deployment) -> dict[str, Seen]:
     """A page of each kind, of a tenant in whose sagas everything is hostile."""
-    begin(http.engine, ADA, PARTY.replace("guests_changed", "changed"), {"words": HOSTILE}, user="ada")
-    asking(http.engine, GRACE, SILENT)
+    begin(shared_http.engine, ADA, PARTY.replace("guests_changed", "changed"), {"words": HOSTILE}, user="ada")
+    asking(shared_http.engine, GRACE, SILENT)
     failure = Failure(code="out_of_stock", message=HOSTILE, node="guests", attempt=1, at=1)
-    append(http.engine, SagaEnded(status="failed", failure=failure))
-    return [
-        "/console",
-        "/console/sagas",
-        "/console/sagas?status=failed",
-        SAGA,
-        f"{SAGA}/log",
-        f"{SAGA}/log/1",
-        f"{SAGA}/cost",
-        f"{SAGA}/graph",
-        f"{SAGA}/diff",
-        f"{SAGA}/diff?with={GRACE.id}",
-        f"{SAGA}?node=guests",
-        f"{SAGA}/log?kind=failures",
-        f"{SAGA}/fork",
-        f"/console/sagas/{GRACE.id}",
-        f"/console/sagas/{GRACE.id}/cancel",
-        f"/console/sagas/{GRACE.id}/questions/0.say.3",
-        "/console/inbox",
-    ]
+    append(shared_http.engine, SagaEnded(status="failed", failure=failure))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, SECRET)
+        browser = Browser(shared_http)
+        paths = [
+            "/console",
+            "/console/sagas",
+            "/console/sagas?status=failed",
+            SAGA,
+            f"{SAGA}/log",
+            f"{SAGA}/log/1",
+            f"{SAGA}/cost",
+            f"{SAGA}/graph",
+            f"{SAGA}/diff",
+            f"{SAGA}/diff?with={GRACE.id}",
+            f"{SAGA}?node=guests",
+            f"{SAGA}/log?kind=failures",
+            f"{SAGA}/fork",
+            f"/console/sagas/{GRACE.id}",
+            f"/console/sagas/{GRACE.id}/cancel",
+            f"/console/sagas/{GRACE.id}/questions/0.say.3",
+            "/console/inbox",
+        ]
+        seen = {path: browser.get(path) for path in paths}
+    shared_deployment.reset()
+    return seen
 
 
 def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(

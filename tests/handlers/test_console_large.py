@@ -14,7 +14,7 @@ from baton.core.log.events import SignalReceived, Value
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, append, begin
+from tests.handlers.sagas import ADA, append, append_each, begin
 from tests.kit.sentences import Says
 
 PARAMETERS = _PARAMETERS
@@ -60,8 +60,7 @@ def test_a_log_of_large_entries_is_on_more_pages_and_every_entry_is_on_one(
     http: Http, browser: Browser
 ) -> None:
     begin(http.engine, ADA)
-    for _ in range(49):
-        append(http.engine, *events(55, '"' * 300))
+    append_each(http.engine, (events(55, '"' * 300) for _ in range(49)))
     assert walk(browser) == list(range(1, 51))
 
 
@@ -84,8 +83,7 @@ def test_a_download_is_no_more_than_an_answer_has_room_for(
 ) -> None:
     monkeypatch.setattr(saga, "MOST_DOWNLOADED", 150_000)
     begin(http.engine, ADA)
-    for _ in range(6):
-        append(http.engine, *events(10, payload))
+    append_each(http.engine, (events(10, payload) for _ in range(6)))
     found, after = list[int](), 0
     while True:
         seen = browser.get(f"{SAGA}/log.json", after=str(after))

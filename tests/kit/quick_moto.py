@@ -6,7 +6,8 @@ Only the few inner parts of moto and botocore that cost most of a test's time ar
 from __future__ import annotations
 
 import re
-from functools import cache
+from copy import deepcopy
+from functools import cache, partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -19,11 +20,16 @@ from botocore.awsrequest import AWSPreparedRequest, AWSRequest
 from botocore.exceptions import NoCredentialsError
 from moto import backend_index
 from moto.core import models
+from moto.core.base_backend import BaseBackend
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.model import StructureShape
 from moto.core.serialize import BaseJSONSerializer
 from moto.core.utils import method_names_from_class, utcnow
-from moto.dynamodb.parsing.ast_nodes import Node
+from moto.dynamodb.comparisons import ConditionExpressionParser
+from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.dynamodb.parsing.ast_nodes import DepthFirstTraverser, Node
+from moto.dynamodb.parsing.expressions import UpdateExpressionParser
+from moto.dynamodb.parsing.validators import ActionCountValidator, OverlappingPathsValidator
 from moto.dynamodb.responses import DynamoHandler
 from moto.iam.models import mark_account_as_visited
 from moto.utilities.utils import get_partition
@@ -40,6 +46,12 @@ _any_request = BotocoreStubber.process_request
 _numbers = count()
 _said_of_itself = cache(botocore.useragent.sanitize_user_agent_string_component)
 _names = cache(method_names_from_class)
+_token = cache(partial(ConditionExpressionParser._lex_one_node, ConditionExpressionParser))
+_parsed = cache(UpdateExpressionParser.make)
+_is_kind_of: Any = cache(issubclass)  # the classes are abstract, which makes each `isinstance` a search
+_urls: Any = vars(BaseBackend)["urls"]
+_cast: Any = vars(DynamoType)["cast_value"]
+_urls_of: dict[type[BaseBackend], Any] = {}
 _models = cache(ServiceModels)
 
 
@@ -53,6 +65,18 @@ def hasten() -> None:
     # Of the same class, at every request.
     moto.core.responses.method_names_from_class = _names
     Node.__deepcopy__ = _twin
+    setattr(DynamoType, "__deepcopy__", _copied)  # noqa: B010
+    # The product has few expressions: most of an update was to read its own, twice, and then to go through it ten times.
+    setattr(ConditionExpressionParser, "_lex_one_node", lambda self, rest: _token(rest))  # noqa: B010
+    setattr(UpdateExpressionParser, "make", _parsed)  # noqa: B010
+    DepthFirstTraverser.traverse = _traversed
+    # What the root of an expression has, its branches have no more of.
+    setattr(ActionCountValidator, "traverse", ActionCountValidator.verify_action_counts)  # noqa: B010
+    setattr(OverlappingPathsValidator, "traverse", OverlappingPathsValidator.check_for_overlapping_paths)  # noqa: B010
+    # Most values are text, which is asked first whether it is a number, a set, a list or a mapping.
+    setattr(DynamoType, "cast_value", property(_cast_value))  # noqa: B010
+    # S3's were imported anew at each request.
+    setattr(BaseBackend, "urls", property(_known_urls))  # noqa: B010
     BotocoreStubber.process_request = _request
     # Each request says the same thing of its client, twice, put together from a dozen parts.
     setattr(botocore.useragent, "sanitize_user_agent_string_component", _said_of_itself)  # noqa: B010
@@ -127,6 +151,44 @@ def _twin(self: Node, memo: dict[int, Any]) -> Node:
             if isinstance(child, Node):
                 child.set_parent(twin)
     return twin
+
+
+def _copied(self: DynamoType, memo: dict[int, Any]) -> DynamoType:
+    """Most values are text: at each update its item is copied, several times."""
+    twin = object.__new__(DynamoType)
+    value = self.value if type(self.value) is str else deepcopy(self.value, memo)
+    twin.type, twin.value = self.type, value
+    return twin
+
+
+def _traversed(self: DepthFirstTraverser, node: Any) -> Any:
+    """From the leaves to the root, as moto does, which asks for the kinds that are meant at each node anew."""
+    kinds = self.nodes_to_be_processed()
+
+    def walk(node: Any, place: int) -> Any:
+        parent = node.parent
+        for number, child in enumerate(node.children or ()):
+            self.pre_processing_of_child(node, number)
+            if _is_kind_of(type(child), Node):
+                walk(child, number)
+        if _is_kind_of(type(node), kinds):
+            node = self.process(node)
+            node.parent = parent
+            if parent:
+                parent.children[place] = node
+        return node
+
+    return walk(node, -1)
+
+
+def _cast_value(self: DynamoType) -> Any:
+    return self.value if self.type == "S" else _cast.fget(self)
+
+
+def _known_urls(self: BaseBackend) -> Any:
+    if type(self) not in _urls_of:
+        _urls_of[type(self)] = _urls.fget(self)
+    return _urls_of[type(self)]
 
 
 def _of_what_is_there(

@@ -79,12 +79,15 @@ def micro(usd: Decimal) -> int:
     return math.ceil(usd * 1_000_000)
 
 
-def test_of_every_model_of_the_package_the_cost_is_the_packages_or_there_is_none(prices: Prices) -> None:
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.soak)])
+def test_of_every_model_of_the_package_the_cost_is_the_packages_or_there_is_none(
+    prices: Prices, every: int
+) -> None:
     at = datetime.fromtimestamp(NOW / 1_000, UTC)
     # An own address that no provider has: then the profile's name says which one is meant.
     listed = [
         (one.id, model.id) for one in get_snapshot().providers if one.id.isalnum() for model in one.models
-    ]
+    ][::every]
     compared = 0
     for provider, model in listed:
         found = price(prices, model, f"{provider}=https://gateway.invalid")

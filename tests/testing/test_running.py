@@ -356,7 +356,7 @@ def test_a_plain_function_may_have_an_event_loop_of_its_own_as_in_its_thread_on_
 def test_a_tool_that_runs_in_circles_is_told_and_leaves_nothing_behind(
     recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "MAX_ROUNDS", 20_000)
+    monkeypatch.setattr(loop, "MAX_ROUNDS", 2_000)
     tools = Registry()
 
     @tool("shop.spins", registry=tools)
