@@ -11,12 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The environment of a project of one's own: it has pytest and what Baton adds to it, and nothing is written beside its sources.
-OF_ITS_OWN = {
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_PLUGINS": "baton.testing.pytest_plugin",
-}
 PAGES = (
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
