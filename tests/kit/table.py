@@ -24,7 +24,7 @@ TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 _AS_THEY_ARE = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
 
 
-class _CloudFormation(yaml.SafeLoader):
+class _CloudFormation(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml's, if PyYAML has it
     """Plain YAML, with every `!Ref` and its like as None: a table's properties need none of them."""
 
 
