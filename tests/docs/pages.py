@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ class Page:
     @property
     def prose(self) -> str:
         """The text without its code blocks."""
-        return _FENCE.sub("", self.text)
+        return _prose(self.text)
 
     def links(self) -> Iterator[str]:
         """Targets of all links and pictures, in reading order."""
@@ -49,8 +50,7 @@ class Page:
 
     def anchors(self) -> set[str]:
         """What a link into this page can name, by GitHub's rule."""
-        headings = re.findall(r"^#+ (.+)$", self.prose, re.MULTILINE)
-        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        return _anchors(self.prose)
 
     def commands(self) -> Iterator[str]:
         """Every piece of code that is one line: code spans, and the commands of console blocks."""
@@ -63,6 +63,17 @@ class Page:
     def files(self) -> dict[str, str]:
         """The files that the page tells its reader to write, by path."""
         return dict(_FILE.findall(self.text))
+
+
+@cache
+def _prose(text: str) -> str:
+    return _FENCE.sub("", text)
+
+
+@cache
+def _anchors(prose: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def pages() -> list[Page]:
