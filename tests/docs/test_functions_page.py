@@ -1,4 +1,6 @@
-"""The page about workflow functions and the README: their files work as they say, in a project that has them."""
+"""The pages with workflow functions: README, functions, and what is ported from other systems. Their files work as they
+say, in a project that has them all.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from tests.docs.pages import README, ROOT, Page
 from tests.docs.projects import tried_out
 
 PAGE = Page(ROOT / "docs/functions.md")
+PORTED = Page(ROOT / "docs/coming-from.md")
 MORE = """
 from baton.testing import run
 from sagas.desk import help_desk
@@ -50,10 +53,11 @@ def test_its_files_work_as_it_says(tmp_path: Path) -> None:
     hasty = hasty.replace("    await context.step(charge", "    time.time()\n    await context.step(charge")
     hasty = hasty.replace('"order', '"hasty')
     more = {"tests/test_more.py": MORE, "layers/app/sagas/hasty.py": hasty}
-    said = tried_out(tmp_path, README.files() | PAGE.files() | more)
-    assert "12 passed" in said
+    said = tried_out(tmp_path, README.files() | PAGE.files() | PORTED.files() | more)
+    assert f"{12 + 7} passed" in said
+    assert "ok, settle-claim" in said
     assert shown in said
-    assert said.count(": ok, ") == 10 + 1
+    assert said.count(": ok, ") == 10 + 4 + 1
     assert re.findall(r"note: .*", re.sub(r":\d+:", ":", said)) == [
         re.sub(r":\d+:", ":", note.replace("orders.py", "hasty.py"))
     ]
