@@ -45,11 +45,11 @@ TITLES = {
 }
 
 
-class _Template(yaml.SafeLoader):
+class _Template(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml's, if PyYAML has it
     """YAML in which `!Ref X`, and the key of a map that a parameter chooses from, are `X`; other tags are None."""
 
 
-def _reference(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
+def _reference(loader: Any, suffix: str, node: yaml.Node) -> Any:
     if suffix == "Ref" and isinstance(node, yaml.ScalarNode):
         return loader.construct_scalar(node)
     if suffix == "FindInMap" and isinstance(node, yaml.SequenceNode):

@@ -73,7 +73,7 @@ def body_of(nodes: Nodes) -> Sequence[ast.stmt]:
 def functions(nodes: Nodes) -> Iterator[tuple[int, str]]:
     """Line and docstring of each function and method that is no property."""
     for node in nodes:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         decorators = [ast.unparse(one) for one in node.decorator_list]
         text = ast.get_docstring(node)
@@ -84,7 +84,7 @@ def functions(nodes: Nodes) -> Iterator[tuple[int, str]]:
 def docstrings(nodes: Nodes) -> Iterator[ast.Constant]:
     """Those of modules, classes and functions, and those below a constant or a field."""
     for node in nodes:
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         for number, one in enumerate(node.body):
             if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):

@@ -96,7 +96,7 @@ def written_before() -> Log:
         await context.signal("received")
         return str(await asked)
 
-    return while_open(run(order, {"cents": 900}, tools=registry))
+    return while_open(run(order, {"cents": 900}, tools=registry, cancel="2h"))  # not after a year
 
 
 @cache

@@ -9,7 +9,8 @@ import asyncio
 import json
 import os
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -84,8 +85,10 @@ def test_a_guardrail_that_trips_raises_in_the_function() -> None:
     assert (result.status, result.output, desk.refunds) == ("completed", "no", []), result
 
 
-@pytest.mark.parametrize("moment", ["before", "during", "after"])
-@pytest.mark.parametrize("operation", [one for one in WAY if "approve" not in one])
+DEATHS = [*product((one for one in WAY if "approve" not in one), ("before", "during", "after"))]
+
+
+@pytest.mark.parametrize(("operation", "moment"), DEATHS if ALL else DEATHS[::4])
 def test_a_worker_that_dies_at_an_operation_repeats_no_recorded_one(operation: str, moment: str) -> None:
     desk = Desk()
     result = desk.run(kills={operation: moment})
@@ -134,13 +137,17 @@ def endured(plan: Plan, drive: Any = _driven, expected: str = "completed") -> tu
     return desk, verdict_of(Scenario("support", partial(drive, desk=desk), expected), plan, desk.furnish)
 
 
+@cache
+def writes() -> range:
+    _, whole = endured(Plan())
+    return range(1, len(whole.writes) + 1)
+
+
 @pytest.mark.simulation
 @pytest.mark.parametrize("fate", EVERYTHING)
 def test_nothing_recorded_is_paid_or_done_again_whatever_fails_at_a_write(fate: str) -> None:
     """Workers crash, stand still past their leases, and have no answer; at each write in turn."""
-    _, whole = endured(Plan())
-    numbers = range(1, len(whole.writes) + 1)
-    for number in numbers if ALL else numbers[2 * EVERYTHING.index(fate) :: 2 * len(EVERYTHING)]:
+    for number in writes() if ALL else writes()[3 * EVERYTHING.index(fate) :: 3 * len(EVERYTHING)]:
         desk, verdict = endured(scripted((("write", number, fate),)))
         assert (verdict.broken, desk.again) == ((), []), number
         assert (verdict.status, verdict.output) == ("completed", ["It is done.", "clerk"]), number

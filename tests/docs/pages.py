@@ -8,15 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The environment of a project of one's own: it has pytest and what Baton adds to it, and nothing is written beside its sources.
-OF_ITS_OWN = {
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    "PYTEST_PLUGINS": "baton.testing.pytest_plugin",
-}
 PAGES = (
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
@@ -47,7 +42,7 @@ class Page:
     @property
     def prose(self) -> str:
         """The text without its code blocks."""
-        return _FENCE.sub("", self.text)
+        return _prose(self.text)
 
     def links(self) -> Iterator[str]:
         """Targets of all links and pictures, in reading order."""
@@ -55,8 +50,7 @@ class Page:
 
     def anchors(self) -> set[str]:
         """What a link into this page can name, by GitHub's rule."""
-        headings = re.findall(r"^#+ (.+)$", self.prose, re.MULTILINE)
-        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        return _anchors(self.prose)
 
     def commands(self) -> Iterator[str]:
         """Every piece of code that is one line: code spans, and the commands of console blocks."""
@@ -69,6 +63,17 @@ class Page:
     def files(self) -> dict[str, str]:
         """The files that the page tells its reader to write, by path."""
         return dict(_FILE.findall(self.text))
+
+
+@cache
+def _prose(text: str) -> str:
+    return _FENCE.sub("", text)
+
+
+@cache
+def _anchors(prose: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def pages() -> list[Page]:

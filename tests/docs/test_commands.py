@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import click
 import pytest
@@ -14,6 +15,7 @@ _TARGET = re.compile(r"\bmake ([a-z][a-z0-9-]*)")
 _BATON = re.compile(r"(?:^|/)baton(?: +(.*))?$")
 
 
+@cache
 def targets() -> set[str]:
     return set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 

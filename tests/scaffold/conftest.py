@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from baton.scaffold.make import Project, make_project
-from tests.docs.pages import OF_ITS_OWN
+from tests.docs.projects import OF_ITS_OWN
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]

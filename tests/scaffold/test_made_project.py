@@ -23,6 +23,7 @@ from baton.scaffold.make import DOCUMENT, FUNCTION, Project, make_project
 from baton.shipping.contents import EXTRA_PINS, PINS, build_app, pins
 from baton.shipping.sam_local import ENDPOINTS
 from tests.docs.pages import Page
+from tests.docs.projects import TESTED_AND_CHECKED
 from tests.kit.patience import PATIENCE_S
 from tests.scaffold.conftest import ROOT, Run
 
@@ -34,11 +35,10 @@ BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
 def test_a_project_with_a_function_passes_the_same_tests(tmp_path: Path, run: Run) -> None:
     folder = make_project(tmp_path / "functions", workflow=FUNCTION).folder
     assert not (folder / DOCUMENT).exists()
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-    checked = run(*BATON[1:], "check", folder=folder)
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert checked.stdout.startswith("sagas.workflows:order: ok, order with 1 node")
+    done = run(*TESTED_AND_CHECKED, folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+    assert "\nsagas.workflows:order: ok, order with 1 node" in done.stdout
 
 
 @pytest.mark.soak  # mypy reads what Baton imports, too
@@ -83,17 +83,6 @@ def test_its_tests_have_the_variables_of_its_configuration(tmp_path: Path, run: 
     tools.write_text(tools.read_text().replace('CENTS = {"coffee": 420, "tea": 350}', read))
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(run: Run) -> None:
-    done = run("-c", "from baton.cli import main; main()", "check", "layers/app/sagas/order.yaml")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = run(
-        "-c",
-        "from pathlib import Path; from baton.cli.documents.app import documents, load_app; from baton.tools.define import REGISTRY\n"
-        "app = load_app('sagas', Path.cwd()); print([d.name for d in documents(app)], sorted(REGISTRY))",
-    )
-    assert found.stdout.strip() == "['order.yaml'] ['order.charge', 'order.price']", found.stderr
 
 
 def test_its_code_is_clean(made: Project, run: Run) -> None:
@@ -253,24 +242,18 @@ def test_its_readme_names_only_files_that_are_there(made: Project) -> None:
     assert missing == {"*.yaml", "resources.yaml"}, "of documents, and of resources of one's own"
 
 
-def test_its_own_tests_pass_and_the_page_on_testing_is_true_of_it(
+def test_its_own_tests_pass_the_page_on_testing_is_true_of_it_and_its_workflow_has_no_problems(
     made: Project, run: Run, tmp_path: Path
 ) -> None:
     blocks = re.findall(
         r"^```python\n(.*?)^```$", (ROOT / "docs/testing.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
     (tmp_path / "test_page.py").write_text("\n".join(blocks))
-    arguments = (
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        str(made.folder),
-        "-c",
-        str(made.folder / "pyproject.toml"),
-    )
-    done = run("-m", "pytest", "-q", *arguments, "tests", str(tmp_path / "test_page.py"))
+    configuration = ("--rootdir", str(made.folder), "-c", str(made.folder / "pyproject.toml"))
+    done = run(*TESTED_AND_CHECKED, *configuration, "tests", str(tmp_path / "test_page.py"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "14 passed" in done.stdout
+    assert "\nlayers/app/sagas/order.yaml: ok, order with " in done.stdout, "it is found as `up` finds it"
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Context, StepFailure, Workflow, tool
+from baton.core.documents.text import Document, parse_document
 from baton.errors import InvalidDefinition, InvalidInput, NotFound
-from baton.testing import Result, loop, run
+from baton.testing import Result, loop, run, running
 from baton.tools.define import Registry, ToolError
 from tests.kit.sentences import Says
 
@@ -282,6 +283,23 @@ def test_a_name_is_a_workflow_of_the_app_and_so_are_its_children(
         run("braed", app="bakery_app")
     with pytest.raises(ToolError, match="nowhere_app"):
         run("bread", app="nowhere_app")
+
+
+def test_the_other_documents_are_looked_through_once_for_all_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def parse(text: str) -> Document:
+        read.append(text)
+        return parse_document(text)
+
+    monkeypatch.setattr(running, "parse_document", parse)
+    others = [f"{{name: looked-at-{n}, nodes: {{a: {{wait: {{for: 1s}}}}}}}}" for n in range(9)]
+    parent = "\n".join(f"  c{n}: {{workflow: looked-at-{n}}}" for n in range(9))
+    for _ in range(2):
+        assert of(f"nodes:\n{parent}", workflows=others).status == "completed"
+    assert sorted(read) == others
 
 
 def test_a_tool_that_works_in_a_thread_is_waited_for() -> None:

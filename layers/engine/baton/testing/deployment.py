@@ -365,6 +365,8 @@ class Deployment:
 
     async def _call_back(self) -> bool:
         """Deliver the messages of external work that are due. Return true if one was delivered."""
+        if not self._handovers.plans:
+            return False
         for _, state, _ in await self._open(parked=True):
             for slot, work in state.open.items():
                 if isinstance(work, Callback):

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -375,28 +376,34 @@ class _Documents:
             return source
         found = self.named(source)
         if found is None:
-            names = [name for name, _ in self._all()]
+            names = [name for name, *_ in self._all()]
             hint = nearest(source, names) or (f"there are: {', '.join(names)}" if names else "there are none")
             raise NotFound(f"there is no workflow `{source}`; {hint}")
         return found
 
     def named(self, name: str) -> str | None:
         """Return the document with this name, or None. An unreadable document has no name."""
-        return next((text for its, text in self._all() if its == name), None)
+        return next((text for its, _, text in self._all() if its == name), None)
 
     def inputs(self) -> dict[str, Any]:
         """Return the input schemas of the documents, by name."""
-        found = {name: parse_document(text).value.get("input") for name, text in self._all()}
-        return {name: schema if isinstance(schema, dict) else None for name, schema in found.items()}
+        return {name: schema for name, schema, _ in self._all()}
 
-    def _all(self) -> Iterator[tuple[str, str]]:
-        for text in self._texts:
-            try:
-                value = parse_document(text).value
-            except MalformedDocument:
-                continue
-            if isinstance(value, dict) and isinstance(value.get("name"), str):
-                yield value["name"], text
+    def _all(self) -> Iterator[tuple[str, Any, str]]:
+        return ((*front, text) for text in self._texts if (front := _front(text)))
+
+
+@lru_cache(maxsize=256)  # each run of an app asks several times for all of its documents
+def _front(text: str) -> tuple[str, dict[str, Any] | None] | None:
+    """Return the name and the input schema of a document, or None of an unreadable one."""
+    try:
+        value = parse_document(text).value
+    except MalformedDocument:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    schema = value.get("input")
+    return value["name"], schema if isinstance(schema, dict) else None
 
 
 def _of_app(app: str) -> list[str]:

@@ -13,6 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any
@@ -376,12 +377,18 @@ def _sources(tool: Tool) -> Iterator[str | None]:
 
 def _tree(function: Any) -> tuple[ast.AST, str, int] | None:
     """Return the syntax of a function, its file and the line before its first; None without a source."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError):
+    if (tree := _syntax(function)) is None:
         return None
     place = _where(function).rpartition(":")[0].rpartition(", ")[2]
     return tree, place, function.__code__.co_firstlineno - 1
+
+
+@lru_cache(maxsize=256)  # each of the checks looks at the same functions
+def _syntax(function: Any) -> ast.AST | None:
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return None
 
 
 def _notes(function: Any, tools: Mapping[Any, str]) -> Iterator[str]:
