@@ -53,7 +53,7 @@ def test_workers_finish_a_repair_that_has_made_the_saga_due(damage: str) -> None
         assert treated(damage, CRASH_AFTER, at, by_itself=True).broken == []
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_nothing_that_workers_and_callers_do_is_a_finding(seed: int) -> None:
     assert recovery_runs.busy(seed) == []
 
