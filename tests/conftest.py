@@ -22,6 +22,7 @@ from tests.kit.patience import PATIENCE_S
 from tests.kit.sentences import Says, known, renew
 
 TESTS = Path(__file__).parent
+gc.disable()  # until all is imported and collected: it stays
 # A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
 setattr(ssl, "create_default_context", cache(ssl.create_default_context))  # noqa: B010
 
@@ -39,6 +40,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 def pytest_collection_finish() -> None:
     """Modules and tests stay until the end, and most of what a test makes is gone at once: the collector may look less."""
+    gc.enable()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     if blocked := sys.modules.get("baton.testing.loop"):

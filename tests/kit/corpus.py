@@ -173,9 +173,10 @@ async def _one(world: World, tool: str) -> str:
 
 
 async def _resumed(world: World) -> str:
-    saga = await _one(world, "die")
+    saga, looks = await _one(world, "die"), 0
     while (await shown(world, saga))["status"] != "parked" and world.end(saga) is None:
-        await asyncio.sleep(30)
+        looks += 1
+        await asyncio.sleep(30 if looks < OFTEN else SELDOM_S)
     await patiently(world, lambda service: ask_unless_done(service.resume(saga)))
     await asyncio.sleep(400)  # longer than the sweep
     for _ in range(20):  # and as long as faults on top of it take: the head says `parked` all the time

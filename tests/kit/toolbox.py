@@ -80,8 +80,7 @@ def make_registry(books: Books) -> Registry:
     """The tools of the corpus, acting on `books`: one world at a time, for to declare them takes as long as to run one."""
     _OPEN.now = books
     registry = Registry()
-    for one in _declared().values():
-        registry.add(one)
+    registry._tools.update(_declared())  # they were checked when they were declared
     return registry
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import random
+from asyncio import get_running_loop
 from collections.abc import Coroutine
 from functools import cached_property
 from typing import Any, TypeVar
@@ -129,7 +130,7 @@ class VirtualClock:
         self.skew = 0
 
     def now(self) -> int:
-        return EPOCH + round(asyncio.get_running_loop().time() * 1_000) + self.skew
+        return EPOCH + round(get_running_loop().time() * 1_000) + self.skew
 
 
 class SeededEntropy:

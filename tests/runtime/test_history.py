@@ -124,7 +124,7 @@ def test_a_saga_with_a_large_state_loads_in_bounded_bytes_after_thousands_of_rou
 
 # ---- forks
 
-LENGTH = 2_000  # entries, of a state with hundreds of things in it
+LENGTH = 1_000  # entries, of a state with hundreds of things in it
 FORKS = 20
 STEP = LENGTH // FORKS
 CUTS: Mapping[str, Mapping[int, int]] = {
@@ -170,7 +170,7 @@ def test_after_forks_a_load_keeps_only_what_was_asked_for_and_comes_to_the_same_
     finally:
         tracemalloc.stop()
     assert reader.state == replay(entries)
-    assert kept < 200_000 + 120_000 * len(cuts), "a state here has at most 100 kB; there were 2,000"
+    assert kept < 200_000 + 120_000 * len(cuts), "a state here has at most 100 kB; there were 1,000"
 
 
 @pytest.mark.parametrize(

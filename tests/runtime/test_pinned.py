@@ -264,6 +264,8 @@ def test_ten_thousand_sagas_of_one_build_take_no_more_workers_than_the_queue_may
             finally:
                 busy -= 1
 
+        document = json.dumps(document_of(world.registry["noted"]))
+        await world.service().register(document, json_only=False)
         sagas = [await _one(world, number) for number in range(100)]
         await asyncio.sleep(30)
         world.deploy("2", ["other"])
@@ -275,8 +277,6 @@ def test_ten_thousand_sagas_of_one_build_take_no_more_workers_than_the_queue_may
         assert most <= 4
 
     async def _one(world: Versioned, number: int) -> str:
-        document = json.dumps(document_of(world.registry["noted"]))
-        await world.service().register(document, json_only=False)
         view, _ = await world.service().start("noted", {"saga": f"s{number}", "wait": 300}, f"k{number}")
         return str(view["id"])
 

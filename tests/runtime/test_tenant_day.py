@@ -32,7 +32,7 @@ CENT = 10_000
 SAGA = SagaRef("acme", "s1")
 
 
-@pytest.mark.parametrize("deaths", [[], [5, 20, 33]])
+@pytest.mark.parametrize("deaths", [pytest.param([], marks=pytest.mark.soak), [5, 20, 33]])
 async def test_fifty_agents_of_many_users_hold_the_limit_of_their_tenant_to_the_micro_dollar(
     deaths: list[int],
 ) -> None:

@@ -76,7 +76,7 @@ def test_processes_that_have_nothing_cached() -> None:
 
 
 def test_those_that_wait_do_not_come_in_one_second() -> None:
-    ordeal = endure(sagas=200, down_s=100)
+    ordeal = endure(sagas=120, down_s=100)
     assert ordeal.broken == []
     by_second = Counter(int(until) for _, until in ordeal.held)
     assert max(by_second.values()) < len(ordeal.held) / 8

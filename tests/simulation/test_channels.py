@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -78,6 +79,7 @@ def wrong(world: World, saga: str) -> Iterator[str]:
 WRITES = ("claim", "tell", "sent")
 
 
+@cache
 def places() -> range:
     """The numbers of the writes by which people are told of the first notice, and of the one after that notes it."""
     world, early, broken = run()
@@ -108,7 +110,8 @@ def test_what_a_worker_has_sent_and_could_not_note_it_notes_as_long_as_it_lives_
     fate: str,
 ) -> None:
     """Its saga has other work, so that it is there when the note is tried again."""
-    notes = [number for number in places() if run()[0].plan.writes[number - 1] == "sent"]
+    writes = run()[0].plan.writes
+    notes = [number for number in places() if writes[number - 1] == "sent"]
     assert len(notes) == 3
     for number in notes:
         world, _, broken = run(Plan({number: fate}), timeout_s=600, document=BUSY)

@@ -17,7 +17,7 @@ from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-APART = 1 if IS_ALL else 13
+APART = 1 if IS_ALL else 25
 
 
 @pytest.mark.parametrize(("kind", "scope"), CELLS if IS_ALL else CELLS[::2])

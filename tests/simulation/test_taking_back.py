@@ -34,7 +34,7 @@ from tests.kit.verdict import run as judge
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-HALVES = (CORPUS, CORPUS) if IS_ALL else (CORPUS[::2], CORPUS[1::2])
+HALF, QUARTER, OTHERS = (CORPUS,) * 3 if IS_ALL else (CORPUS[::2], CORPUS[::4], CORPUS[1::4])
 FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, HANG)
 STAY = {"killer", "resumed", "overlong"}
 """What they do is never known to have happened: their workers die of it."""
@@ -51,7 +51,7 @@ def whole(scenario: Scenario) -> Undone:
     return run(scenario)
 
 
-@pytest.mark.parametrize("scenario", HALVES[0], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", HALF, ids=lambda scenario: scenario.name)
 def test_a_saga_that_is_undone_by_an_operator_leaves_the_books_as_before(scenario: Scenario) -> None:
     found = whole(scenario)
     if alone := ALONE.get(scenario.name):
@@ -67,7 +67,7 @@ def steps(scenario: Scenario) -> Iterator[int]:
     yield from (n for n in range(1, whole(scenario).places + 1) if IS_ALL or (n + number) % 20 == 0)
 
 
-@pytest.mark.parametrize("scenario", HALVES[1], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", OTHERS, ids=lambda scenario: scenario.name)
 def test_a_saga_that_fails_at_any_step_is_undone(scenario: Scenario) -> None:
     for step in steps(scenario):
         broken = run(scenario, step, closed=step % 3).broken
@@ -86,7 +86,7 @@ def points(scenario: Scenario) -> Iterator[tuple[int, int, str]]:
     yield from ((last, write, fate) for write in range(1, len(found.writes) + 1) for fate in FATES)
 
 
-@pytest.mark.parametrize("scenario", HALVES[0], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", QUARTER, ids=lambda scenario: scenario.name)
 def test_whatever_happens_at_any_one_write_all_is_undone(scenario: Scenario) -> None:
     for step, write, fate in points(scenario):
         found = run(scenario, step, step % 3, scripted((("write", write, fate),)))

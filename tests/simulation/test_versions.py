@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 
 from tests.kit import version_bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
-from tests.kit.version_runs import ENDS, KEPT, LATER_S, sagas_over_a_deploy
+from tests.kit.version_runs import ENDS, KEPT, LATER_S, Versioned, sagas_over_a_deploy
 
 pytestmark = pytest.mark.simulation
 
@@ -24,23 +25,27 @@ BUGS: tuple[tuple[Callable[[], Any], str, int], ...] = (
 DELETED_AT = (60, LATER_S, LATER_S + 600, LATER_S + 7_200)
 
 
+@cache
+def undisturbed(deletes_at_s: tuple[int, ...] = ()) -> tuple[list[str], Versioned]:
+    return sagas_over_a_deploy(deletes_at_s)
+
+
 def test_old_sagas_end_by_the_old_code_and_new_ones_by_the_new() -> None:
-    broken, world = sagas_over_a_deploy()
+    broken, world = undisturbed()
     assert broken == []
     assert list(world.versions) == ["1", "2"]
 
 
 def test_a_version_is_deleted_when_its_last_saga_has_ended() -> None:
-    broken, world = sagas_over_a_deploy(DELETED_AT)
+    broken, world = undisturbed(DELETED_AT)
     assert broken == []
     assert list(world.versions) == ["2"]
 
 
 @pytest.mark.parametrize("fate", FATES)
 def test_it_holds_when_a_process_dies_at_a_write(fate: str) -> None:
-    _, world = sagas_over_a_deploy(DELETED_AT)
-    first, step = (1, 1) if IS_ALL else (1 + 9 * FATES.index(fate), 9 * len(FATES))
-    points = range(first, len(world.plan.writes) + 1, step)
+    first, step = (1, 1) if IS_ALL else (1 + 20 * FATES.index(fate), 20 * len(FATES))
+    points = range(first, len(undisturbed(DELETED_AT)[1].plan.writes) + 1, step)
     found = {at: sagas_over_a_deploy(DELETED_AT, at={at: fate})[0] for at in points}
     assert {at: broken for at, broken in found.items() if broken} == {}
 
@@ -51,8 +56,7 @@ def test_the_worker_that_began_it_dies_and_code_is_deployed(at: int) -> None:
 
 
 def test_it_holds_when_a_message_is_lost() -> None:
-    _, world = sagas_over_a_deploy()
-    for number in range(1, world.plan.messages + 1, 1 if IS_ALL else 5):
+    for number in range(1, undisturbed()[1].plan.messages + 1, 1 if IS_ALL else 10):
         assert sagas_over_a_deploy(at_messages={number: "lost"})[0] == []
 
 

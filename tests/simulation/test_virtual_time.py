@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,23 @@ def test_timers_of_one_moment_ring_in_the_order_in_which_they_were_set() -> None
         return rung
 
     assert run_virtual(main()) == [number for number in range(20) if number != 7]
+
+
+def test_a_loop_that_has_a_factory_of_tasks_makes_them_by_it() -> None:
+    made = list[str]()
+
+    def factory(loop: asyncio.AbstractEventLoop, work: Any, **how: Any) -> asyncio.Task[Any]:
+        made.append(work.__name__)
+        return asyncio.Task(work, loop=loop, **how)
+
+    async def main() -> str:
+        asyncio.get_running_loop().set_task_factory(factory)
+        task = asyncio.create_task(asyncio.sleep(1), name="by name")
+        await task
+        return task.get_name()
+
+    assert run_virtual(main()) == "by name"
+    assert made == ["sleep"]
 
 
 @pytest.mark.parametrize(("error", "said"), [(ValueError("lost"), ["ValueError('lost')"]), (Crash(), [])])

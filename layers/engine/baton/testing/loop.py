@@ -124,6 +124,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """
 
     _stopping: bool
+    _task_factory: Any
     _ready: deque[asyncio.Handle]
     _selector: selectors.BaseSelector
     _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
@@ -166,6 +167,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._ready.append(handle)
         return handle
 
+    def create_task(self, coro: Any, *, name: Any = None, context: Context | None = None, **more: Any) -> Any:
+        """Create the task without asyncio's checks, unless it is to be a special one."""
+        if more or self._task_factory is not None:
+            return super().create_task(coro, name=name, context=context, **more)
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
     def _run_once(self) -> None:
         """Run rounds in the order of asyncio's: timers that are due, then all that is ready."""
         timers, ready = self._timers, self._ready
@@ -178,7 +185,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                     raise RuntimeError(
                         "a tool runs in circles: it gives way again and again, and no time passes"
                     )
-                self._poll()
+                if len(self._registered) > OWN_SOCKETS:
+                    self._poll()
             else:
                 self._idle_rounds = 0
                 self._wait(timers[0][0] if timers else None)
