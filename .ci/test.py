@@ -32,7 +32,7 @@ POLITE = (
     "deploy",
 )
 FIRST = ("e2e",)
-LANES = 2
+LANES = 3
 OUTPUT = Path("build/test")
 ROOMS = {"rest": "unit"}  # what the summary calls a tier
 WITHOUT_REPORT = {"lint", "types"}
