@@ -119,11 +119,11 @@ def test_ten_thousand_ordinary_rows_are_checked() -> None:
     assert violations(ROWS, {"rows": rows(10_000)}) == ()
 
 
-def test_thousands_of_ordinary_rows_by_name_are_checked() -> None:
-    named = {f"row-{one['id']}": one for one in rows(3_000)}
+def test_a_thousand_ordinary_rows_by_name_are_checked() -> None:
+    named = {f"row-{one['id']}": one for one in rows(1_000)}
     schema = {"properties": {"row-0": ROW}, "additionalProperties": ROW}
     assert violations(schema, named) == ()
-    named["row-2999"] = {}
+    named["row-999"] = {}
     assert violations(schema, named, "/input") == (Problem("/input", LARGE),)
 
 

@@ -345,30 +345,30 @@ def test_a_limit_that_ends_the_retries_of_a_step_without_an_answer_leaves_the_do
 
 
 def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_taken_up_in_its_order() -> None:
-    loop = Loop(condition=again(), max_iterations=300, back_to="a")
+    loop = Loop(condition=again(), max_iterations=230, back_to="a")
     saga = Saga(program(undoable("a", loop=loop, loops=("a",)), task("z", "a")))
-    for number in range(300):
+    for number in range(230):
         saga.go(done(f"a@{number}"))
     saga.go(failed("z"))
-    for number in reversed(range(300)):
+    for number in reversed(range(230)):
         assert ready(saga.decision) == [f"a@{number}#undo"]
         saga.go(failed(f"a@{number}#undo", "gone", "permanent"))
         saga.note_told()
         assert len(saga.state.undo.failed) <= 120
-    assert (report(saga).fails, len(report(saga).failed), saga.state.undo.set_aside) == (300, 20, 200)
-    assert {saga.state.undo.generation(f"a@{number}") for number in range(300)} == {0}, "each keeps its key"
+    assert (report(saga).fails, len(report(saga).failed), saga.state.undo.set_aside) == (230, 20, 200)
+    assert {saga.state.undo.generation(f"a@{number}") for number in range(230)} == {0}, "each keeps its key"
     assert len(encode_state(saga.state)) < 40_000
     shown = as_json(undo_view(saga.state, saga.program))
     assert shown is not None
-    assert len(shown["failed"]) + shown["more_failed"] == 300
+    assert len(shown["failed"]) + shown["more_failed"] == 230
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True))
     saga.go()
-    for number in reversed(range(300)):
+    for number in reversed(range(230)):
         assert ready(saga.decision) == [f"a@{number}#undo"]
         saga.go(done(f"a@{number}#undo"))
-    assert (report(saga), status_of(saga.state)) == (ev.Undone(done=300), "rolled_back")
+    assert (report(saga), status_of(saga.state)) == (ev.Undone(done=230), "rolled_back")
     assert saga.state.undo.set_aside == 0
-    assert {saga.state.undo.generation(f"a@{number}") for number in range(300)} == {1}
+    assert {saga.state.undo.generation(f"a@{number}") for number in range(230)} == {1}
 
 
 def test_a_step_that_an_earlier_version_has_passed_is_in_doubt_no_more() -> None:
