@@ -25,6 +25,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.slots import Slot, slot_of
 from baton.core.log.snapshots import encode_state
 from baton.core.log.state import State
+from baton.core.pipelines.base import Pattern, WorkBudget
 from baton.errors import InvalidDefinition
 from tests.core.build import TOOLS, Saga, chain, done, entry, program, started, task, wait
 
@@ -101,6 +102,11 @@ def test_a_step_of_a_wide_graph_costs_what_is_in_flight_and_not_what_is_done() -
         state = step(graph, state, node.name)
     narrow.append(calls_of(partial(step, graph, state, "t400")))
     assert narrow[0] == narrow[1] < wide / 4
+
+
+def test_a_pattern_is_weighed_once_for_all_texts() -> None:
+    pattern = Pattern("(a?)" * 100)
+    assert calls_of(partial(pattern.charge, ["a"] * 1_000, WorkBudget())) < 10 * 1_000
 
 
 def document(nodes: int, before: str) -> str:
