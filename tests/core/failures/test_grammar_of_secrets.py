@@ -117,6 +117,8 @@ def test_it_is_so_in_all_that_is_kept_and_shown(one: tuple[str, str, str]) -> No
         ("key 3q2+7wAAqZ1uPp/GmT0vXk4Yb8sNcJ5hLd6rEo9iWf2=", "key [redacted]"),
         ("set_password('swordfish'); ('webhook secret', 'tuna')", "set_password('[redacted]'); ('webhook secret', '[redacted]')"),
         ("NRAK-VRZUJGPWGQCXOVDRDINHEPPRBPO", "[redacted]"),
+        ("java -Dpw=hunter2 -Dcolour=red", "java -Dpw=[redacted] -Dcolour=red"),
+        ("пароль: hunter2", "пароль: [redacted]"),
         ("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", "[redacted]"),
         ("patCSXqLoivDP4SpG.689447ab57a683536c4499d863386ce10cd79e048c07dd7753eda83d7c58dfe0", "[redacted]"),
         ("access_token$production$TyRqBRlEaZUZrwpP$9affd2b49c12a4b0062983475eb46c52", "[redacted]"),
