@@ -127,6 +127,7 @@ soak: install-dev  ## every fault at every write and the longest tests, then sch
 	@$(BIN)/mypy
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES)
 	@BATON_EXAMPLES=35 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
+	@BATON_GRAPHS=500 $(BIN)/pytest -q -n $(JOBS) tests/core/graphs
 	@BATON_CROWDS=100000 $(BIN)/pytest -q $(CROWDS)
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@BATON_SOAK=all $(BIN)/pytest -q -m soak tests

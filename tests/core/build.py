@@ -10,6 +10,7 @@ import os
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -370,6 +371,7 @@ def of_type(hint: Any) -> st.SearchStrategy[Any]:
     return simple[hint]
 
 
+@cache
 def of_struct(struct: type[Any]) -> st.SearchStrategy[Any]:
     """Values of a struct; none of its own kind in it."""
     hints = {name: hint for name, hint in typing.get_type_hints(struct).items() if hint != struct | None}

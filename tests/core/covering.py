@@ -27,8 +27,17 @@ ROOT = Path(__file__).parents[2]
 ROOM = "tests/core/"
 CHOSEN = Path(__file__).with_suffix(".json")
 DATA = "build/covering"
-MEASURING = ("--cov", "--cov-context=test", "--cov-report=", "--cov-fail-under=0", "-p", "no:xdist")
-_EACH = 500  # what a test costs beside the ways that it takes
+TIMES = ROOT / "build/covering.json"
+MEASURING = (
+    "--cov",
+    "--cov-context=test",
+    "--cov-report=",
+    "--cov-fail-under=0",
+    "-p",
+    "no:xdist",
+    "-p",
+    "tests.core.covering",
+)
 
 Way = tuple[str, int, int]
 """In a file, from one line to another; a line itself is a way from 0."""
@@ -71,26 +80,37 @@ def as_file(names: Iterable[str], chosen: Iterable[str]) -> str:
     return json.dumps(files, indent=1, sort_keys=True) + "\n"
 
 
-def chosen(ways: Mapping[str, Set[Way]]) -> list[str]:
-    """So few of these tests that together they take every way that any of them takes."""
+def chosen(ways: Mapping[str, Set[Way]], seconds: Mapping[str, float]) -> list[str]:
+    """So few of these tests, and so short ones, that together they take every way that any of them takes."""
     left = set[Way]().union(*ways.values())
-    queue = [(-len(taken) / (_EACH + len(taken)), name) for name, taken in ways.items()]
+    queue = [(-len(taken) / seconds[name], name) for name, taken in ways.items()]
     heapq.heapify(queue)
     found = []
     while left:
         _, name = heapq.heappop(queue)
-        worth = -len(ways[name] & left) / (_EACH + len(ways[name]))
+        worth = -len(ways[name] & left) / seconds[name]
         if worth and queue and worth > queue[0][0]:  # others have taken some of them: its turn is later
             heapq.heappush(queue, (worth, name))
         elif worth:
             found.append(name)
             left -= ways[name]
     times = Counter(way for name in found for way in ways[name])
-    for name in found.copy():
+    for name in sorted(found, key=lambda name: (-seconds[name], name)):
         if all(times[way] > 1 for way in ways[name]):
             times.subtract(ways[name])
             found.remove(name)
     return sorted(found)
+
+
+_times = Counter[str]()
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    _times[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish() -> None:
+    TIMES.write_text(json.dumps(_times), "utf-8")
 
 
 def _measured() -> dict[str, set[Way]]:
@@ -124,7 +144,7 @@ def main() -> None:
         [*command, "--collect-only", "-p", "no:xdist"], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
     names = [line for line in listed.stdout.decode().splitlines() if line.startswith(ROOM)]
-    CHOSEN.write_text(as_file(names, chosen(_measured())), "utf-8")
+    CHOSEN.write_text(as_file(names, chosen(_measured(), json.loads(TIMES.read_text("utf-8")))), "utf-8")
     subprocess.run(
         [*command, "--cov", "--cov-report=", "-p", "no:xdist"], cwd=ROOT, env=environment, check=True
     )

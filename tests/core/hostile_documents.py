@@ -1,6 +1,6 @@
 """Documents that mean harm, or that a program writes: each is compiled or refused soon, in little memory.
 
-The cases, and the process that tries them (test_hostile_documents.py starts it).
+The cases, and what tries each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from baton.core.documents.compile import compile_document
 from baton.errors import BatonError, InvalidDefinition
-from tests.core.apart import apart, some
+from tests.core.apart import some
 from tests.core.build import TOOLS
 
 TIME_S: Final = 1.5  # of the processor, that a document is given here: three times that of a quick machine
@@ -142,12 +142,3 @@ def tried(case: Case) -> tuple[str, str]:
 
 
 TRIED: Final = some(HOSTILE)
-
-
-def main() -> None:
-    """Tries all of them, and prints a line for each."""
-    apart({case.name: lambda case=case: tried(case) for case in TRIED})  # type: ignore[misc]  # mypy cannot tell the type of a lambda's default
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,6 @@
 """JSON Schemas that mean harm, or that a tired author writes, each with a value: none stops or fills a process.
 
-The cases, and what tries them, each in a process of its own (test_hostile_schemas.py starts it). Conditions that hold
-values against schemas are in conditions/hostile.py.
+The cases, and what tries each of them. Conditions that hold values against schemas are in conditions/hostile.py.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 from baton.core.conditions.schema import check_schema, violations
 from baton.core.conditions.schemaplan import SchemaError
-from tests.core.apart import apart, some
+from tests.core.apart import some
 
 REFUSED: Final = "refused"
 
@@ -132,13 +131,3 @@ def tried(case: Case) -> tuple[int | str, str]:
 
 
 TRIED: Final = some(HOSTILE)
-
-
-def main() -> None:
-    """Tries all of them, and prints a line for each."""
-    check_schema({"type": "string"})  # the library is loaded once, before
-    apart({case.name: lambda case=case: tried(case) for case in TRIED})  # type: ignore[misc]  # mypy cannot tell the type of a lambda's default
-
-
-if __name__ == "__main__":
-    main()

@@ -19,19 +19,20 @@ def ways(*lines: int) -> set[Way]:
 
 def test_they_take_every_way() -> None:
     tests = {"a": ways(1, 2), "b": ways(1, 2, 3), "c": ways(4), "d": ways(3, 4), "e": ways()}
-    found = chosen(tests)
+    found = chosen(tests, dict.fromkeys(tests, 1))
     assert set[Way]().union(*(tests[name] for name in found)) == ways(1, 2, 3, 4)
     assert len(found) == 2
 
 
 def test_one_whose_ways_others_take_is_left_out() -> None:
     """The first is chosen for its many ways, and those that are needed for the rest have them, too."""
-    assert chosen(
-        {"many": ways(*range(600)), "left": ways(*range(300), 600), "right": ways(*range(300, 600), 601)}
-    ) == [
-        "left",
-        "right",
-    ]
+    tests = {"many": ways(*range(600)), "left": ways(*range(300), 600), "right": ways(*range(300, 600), 601)}
+    assert chosen(tests, dict.fromkeys(tests, 1)) == ["left", "right"]
+
+
+def test_of_two_that_take_the_same_ways_the_shorter_is_taken() -> None:
+    tests = {"long": ways(1, 2), "short": ways(1, 2)}
+    assert chosen(tests, {"long": 2, "short": 1}) == ["short"]
 
 
 def test_of_a_file_that_has_other_tests_than_then_all_are_measured(

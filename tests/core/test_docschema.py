@@ -290,14 +290,17 @@ def test_every_field_says_what_it_is() -> None:
 
 @pytest.mark.no_cover
 def test_every_example_of_a_field_is_valid_where_it_stands() -> None:
-    found = 0
-    for object_ in (SCHEMA, *_objects()):
-        fields = object_["properties"]
-        examples = {name: list(_seen(field).get("examples", ())) for name, field in fields.items()}
-        schema = {"properties": {name: {"items": field} for name, field in fields.items()}}
-        assert violations({**schema, "$defs": SCHEMA["$defs"]}, examples) == ()
-        found += sum(map(len, examples.values()))
-    assert found > 60
+    fields = {
+        f"{number}: {name}": field
+        for number, object_ in enumerate((SCHEMA, *_objects()))
+        for name, field in object_["properties"].items()
+    }
+    examples = {name: list(_seen(field).get("examples", ())) for name, field in fields.items()}
+    assert sum(map(len, examples.values())) > 60
+    schema = {"properties": {name: {"items": field} for name, field in fields.items()}}
+    # An editor's: all of them in one schema are more than a document may have.
+    of_an_editor = jsonschema_rs.validator_for({**schema, "$defs": SCHEMA["$defs"]})
+    assert [error.message for error in of_an_editor.iter_errors(examples)] == []
 
 
 @pytest.mark.no_cover

@@ -245,7 +245,7 @@ def pauses(saga: Saga, count: int) -> list[int]:
 
 
 def test_pauses_for_money_stay_a_part_of_the_time_waited_and_differ_from_saga_to_saga() -> None:
-    sagas = [Saga(program(task("a")), saga=f"s{number}") for number in range(50)]
+    sagas = [Saga(program(task("a")), saga=f"s{number}") for number in range(20)]
     found = [pauses(saga, 80) for saga in sagas]
     first = [one[0] for one in found]
     assert (min(first) >= 1_000, max(first) < 2_000) == (True, True)
@@ -253,7 +253,7 @@ def test_pauses_for_money_stay_a_part_of_the_time_waited_and_differ_from_saga_to
         assert all(before <= pause <= 1.5 * before + 1 for before, pause in pairwise(one))
         assert all(one[at] < 0.5 * sum(one[:at]) for at in range(8, len(one)))
         assert one[-1] == 900_000
-    assert len({pause // 10 for pause in first}) > 30, "of a hundred hundredths of a second"
+    assert len({pause // 10 for pause in first}) > 12, "of a hundred hundredths of a second"
     assert pauses(Saga(program(task("a")), saga="s1"), 80) == found[1], (
         "the same log waits for the same times"
     )

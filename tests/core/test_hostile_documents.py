@@ -20,6 +20,7 @@ from baton.errors import InvalidDefinition
 from tests.core.apart import tried_apart
 from tests.core.build import TOOLS
 from tests.core.hostile_documents import DEEP, LONG, TRIED, nested, step
+from tests.core.hostile_documents import tried as tried_here
 from tests.kit.sentences import Says
 
 LONGEST_S = 6.0  # of the processor, on a slow machine that does other things as well
@@ -28,7 +29,7 @@ MOST_MB = 300
 
 @pytest.fixture(scope="module")
 def tried() -> list[Any]:
-    return tried_apart("tests.core.hostile_documents")
+    return tried_apart(TRIED, tried_here)
 
 
 def test_every_hostile_document_is_compiled_or_refused_with_its_reason(tried: list[Any]) -> None:

@@ -18,6 +18,7 @@ from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.failures.failover import Action, Match, Policy, Window
 from baton.core.failures.policy import PolicyChange, RetryChange
+from tests.core.build import MORE, PROPERTY
 from tests.kit.sentences import Says
 
 DEFINITIONS = document_schema()["$defs"]
@@ -335,7 +336,7 @@ _VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(PROPERTY, max_examples=40 * MORE)
 @given(field=st.sampled_from(["retry", "on_failure", "failover"]), value=_VALUES)
 def test_the_schema_refuses_nothing_that_can_be_read(field: str, value: Any) -> None:
     try:

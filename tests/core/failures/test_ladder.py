@@ -21,6 +21,7 @@ from baton.core.failures.policy import (
 )
 from baton.core.failures.strategies.base import FailureContext, History, LadderStep
 from baton.core.failures.strategies.ladder import after_step, entry_of, merge, next_step
+from tests.core.build import MORE, PROPERTY
 from tests.kit.sentences import Says
 
 
@@ -268,7 +269,7 @@ def test_an_answer_of_a_person_gives_all_retries_anew() -> None:
     assert found == History(total=7, used={"replan": 2}, ways=("a", "b"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(PROPERTY, max_examples=30 * MORE)
 @given(
     codes=st.lists(st.sampled_from(sorted(CODES)), min_size=1, max_size=12),
     domain=st.sampled_from(["", *DOMAINS]),

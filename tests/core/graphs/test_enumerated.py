@@ -19,7 +19,7 @@ from tests.core.graphs.shapes import Doc
 from tests.core.graphs.test_counted_on import produced_of
 from tests.core.graphs.test_random_graphs import SCALE
 
-GRAPHS = 300
+GRAPHS = 150
 NAMES = "abcdef"
 MISSED = 0.05
 """How much of what is sure the compiler may refuse, where joins meet what a caught failure has lost."""

@@ -221,6 +221,7 @@ LATE = {
     "what_a_later_round_reads_is_forgotten": 63,
     "a_new_round_reads_what_the_last_one_gave": 309,
     "a_join_of_all_waits_for_one": 41,
+    "failures_are_forgotten_on_the_way": 38,
     "one_failure_too_many_is_tolerated": 40,
     "a_second_time_counts_again": 24,
     "one_retry_too_many": 24,

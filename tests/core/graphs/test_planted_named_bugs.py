@@ -188,6 +188,7 @@ BUGS: list[Patch] = [
 
 LATE = {
     "an_item_of_a_graph_is_the_list": 58,
+    "every_wait_loses_what_came_before": 25,
     "a_graph_does_not_see_the_failure_before_it": 34,
     "what_a_person_changes_stands_beside_the_input": 67,
     "the_failure_handler_does_not_know_the_failure": 61,

@@ -2,8 +2,8 @@
 
 Half of them say what is done about failures: retries, alternatives, questions, incidents, and edges taken on failure.
 
-`make test` runs COUNTS of each size; `make graphs EXAMPLES=100000 SEED=7` as many as wanted, of another seed. A graph
-that fails is made small by `python -m tests.core.graphs.shrink SEED`, and then kept in cases/.
+`make test` runs COUNTS of each size, `make soak` more than twice as many, and `make graphs EXAMPLES=100000 SEED=7` as many as
+wanted, of another seed. A graph that fails is made small by `python -m tests.core.graphs.shrink SEED`, and then kept in cases/.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.core.graphs.script import Script
 from tests.core.graphs.shapes import Doc, Maker
 
 SEED = os.environ.get("BATON_GRAPHS_SEED", "1")
-COUNTS = {3: 20, 4: 30, 5: 38, 6: 38, 7: 38, 8: 32, 9: 22, 10: 15, 11: 8, 12: 5, 14: 5}
+COUNTS = {3: 20, 4: 30, 5: 38, 6: 38, 7: 32, 8: 24, 9: 16, 10: 10, 11: 5, 12: 3, 14: 3}
 """Nodes: graphs. Graphs of different sizes are different, so that each size can be counted alone."""
 SCALE = max(1.0, int(os.environ.get("BATON_GRAPHS", "0")) / sum(COUNTS.values()))
 ORDERS = {4: 15, 5: 15, 6: 5}
@@ -139,4 +139,4 @@ def test_what_ends_in_one_entry_comes_to_the_same_as_one_by_one(size: int) -> No
 
 
 def test_there_are_as_many_graphs_as_are_promised() -> None:
-    assert sum(COUNTS.values()) >= 250
+    assert sum(COUNTS.values()) >= 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -192,6 +193,13 @@ class Played(Saga):
             self.dies_at = 0
             raise _Died
         return state
+
+    def twin(self) -> Played:
+        """A second saga that stands where this one does."""
+        twin = copy(self)
+        for name in ("entries", "states", "undone", "called", "cancelled"):
+            setattr(twin, name, copy(getattr(self, name)))
+        return twin
 
     def play(self) -> Played:
         outcomes: tuple[Outcome, ...] = ()

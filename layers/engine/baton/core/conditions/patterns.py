@@ -7,6 +7,7 @@ that no further package is needed.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from baton.core.conditions import model
@@ -39,6 +40,7 @@ class BadPattern(Exception):
     """A pattern that does not compile or is too large."""
 
 
+@lru_cache(maxsize=64)  # a pattern is charged for each of the texts that it is held against
 def weight(pattern: str) -> int:
     """Return the compiled size, roughly in characters. A part counts once for each repetition around it."""
     groups = [0]
