@@ -1,8 +1,8 @@
 """`make test`: every tier, and the sum of their counts.
 
 A tier is a target of the Makefile. The end-to-end tests mostly wait, and their programs have time limits: they run first, and all
-others politely beside them, one for each processor of two. What ran them then takes of the others, too: no processor is idle while
-a test waits. The first tier that fails ends the run.
+others politely beside them, three at once: some of these wait, too, and no processor is idle meanwhile. What ran the end-to-end tests
+then takes of the others. The first tier that fails ends the run.
 """
 
 import json
