@@ -65,9 +65,9 @@ test: install-dev  ## linters, types and every test
 lint: install-dev  ## ruff: rules and format
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check . && echo "ruff: no problems"
 
-# The types of tests take as long as all others, and running the tests shows most of what they would: `make soak` checks these, too.
-TYPED := hatch_build.py layers/engine/baton layers/app functions examples benchmarks docs
-types: install-dev  ## mypy --strict; make types TYPED= checks the tests, too
+# The types of tests and benches take as long as all others, and running them shows most of what they would: `make soak` checks these, too.
+TYPED := hatch_build.py layers/engine/baton layers/app functions examples
+types: install-dev  ## mypy --strict; make types TYPED= checks the tests and benches, too
 	@$(BIN)/mypy $(TYPED)
 
 # $(call run,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
@@ -189,7 +189,8 @@ pins: install-dev  ## write the layers' versions anew, after a change of constra
 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet -c constraints.txt
+QUIETLY := --disable-pip-version-check --no-input install --quiet -c constraints.txt
+PIP := $(BIN)/python -m pip $(QUIETLY)
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 # $(call get,extra,options): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
 get = { { test -x $(BIN)/uv || $(PIP) uv; } && $(UV) $(2) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
@@ -203,11 +204,13 @@ LOG := $(VENV)/install.log
 install: $(INSTALLED)-local  ## what running needs, into .venv; `up` and `demo` do it by themselves
 install-dev: $(INSTALLED)-dev  ## the same, and what the tests need
 
+# uv installs pip in a moment. Python's own way takes as long as everything that running needs: only where Python has no pip.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "Baton needs Python 3.11 or later; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 | head -n 1)."; \
 		echo "To use another one: make PYTHON=python3.12 …"; exit 1; }
-	@$(PYTHON) -m venv --clear $(VENV) || { \
+	@{ $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(BIN)/python $(QUIETLY) uv && $(UV) pip; } \
+		>/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { \
 		echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python

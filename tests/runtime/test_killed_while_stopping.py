@@ -166,7 +166,7 @@ async def test_a_saga_whose_notice_kills_its_workers_tells_once_more_when_it_is_
     assert await status(world, saga) == "cancelled"
 
 
-@pytest.mark.parametrize("is_fork", [True, False])
+@pytest.mark.parametrize("is_fork", [True, pytest.param(False, marks=pytest.mark.soak)])
 async def test_a_worker_that_dies_in_every_part_of_many_children_gets_them_all_cancelled(
     is_fork: bool,
 ) -> None:

@@ -32,6 +32,7 @@ VARIABLES = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
 
 
+@pytest.mark.soak  # tests/docs runs the tests of a project with functions
 def test_a_project_with_a_function_passes_the_same_tests(tmp_path: Path, run: Run) -> None:
     folder = make_project(tmp_path / "functions", workflow=FUNCTION).folder
     assert not (folder / DOCUMENT).exists()

@@ -19,7 +19,9 @@ MOST = 3.0  # times as long as alone
 FLOOD = 1_000 if os.environ.get("BATON_CROWDS") else 400
 
 
-@pytest.mark.parametrize(("slots", "flood"), [(50, FLOOD), (2, 2 * FLOOD // 5)])
+@pytest.mark.parametrize(
+    ("slots", "flood"), [pytest.param(50, FLOOD, marks=pytest.mark.soak), (2, 2 * FLOOD // 5)]
+)
 def test_a_tenants_flood_delays_anothers_twenty_sagas_by_less_than_three_times(
     slots: int, flood: int
 ) -> None:
