@@ -204,7 +204,7 @@ LOG := $(VENV)/install.log
 install: $(INSTALLED)-local  ## what running needs, into .venv; `up` and `demo` do it by themselves
 install-dev: $(INSTALLED)-dev  ## the same, and what the tests need
 
-# uv installs pip in a moment. Python's own way takes as long as everything that running needs: only where Python has no pip.
+# uv installs pip in a moment. Python's own way takes as long as everything that running needs: it is used where Python has no pip.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "Baton needs Python 3.11 or later; '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 | head -n 1)."; \

@@ -23,7 +23,7 @@ from tests.core.hostile_documents import DEEP, LONG, TRIED, nested, step
 from tests.core.hostile_documents import tried as tried_here
 from tests.kit.sentences import Says
 
-LONGEST_S = 6.0  # of the processor, on a slow machine that does other things as well
+LONGEST_S = 3.0  # of the processor, on a slow machine that does other things as well
 MOST_MB = 300
 
 

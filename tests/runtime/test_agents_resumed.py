@@ -1,4 +1,4 @@
-"""What a resume of an agent reads: about the same after a hundred turns as after twenty."""
+"""A resume of an agent reads about the same after a hundred turns as after twenty."""
 
 from __future__ import annotations
 
