@@ -21,6 +21,7 @@ from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, Memor
 from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
+from baton.core.graph.graph import Graph
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry
@@ -39,6 +40,7 @@ from baton.runtime.invocation.watch import Metrics, to_log
 from baton.runtime.people.links import Holder, token_for
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
+from baton.runtime.requests.registering import register_workflow
 from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.killing import Kills, MortalPerformer
@@ -214,6 +216,14 @@ class Deployment:
     def service(self) -> Service:
         """Return the service of the API, for one request."""
         return Service(self._engine, self._caller(), self._clock.now() + REQUEST)
+
+    async def register(self, text: str) -> Graph:
+        """Register a document and return its graph. Raises `MalformedDocument`, `InvalidDefinition`."""
+        request = self._request()
+        registered = await register_workflow(
+            request.parts, self._engine, request.caller, text, json_only=False
+        )
+        return await request.parts.catalog.graph(self._tenant, registered.definition.graph)
 
     def post(self, saga: str, signals: Sequence[TimedSignal]) -> None:
         """Send signals at their times to each open saga that waits, or will, for one of the name."""

@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from baton.builder import Workflow
 from baton.builder.found import PythonWorkflow, documents, text_of
-from baton.core.documents.compile import compile_document
+from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions import nearest, parse_duration, with_hint
 from baton.core.failures.matrix import DEPLOYED
@@ -28,7 +28,7 @@ from baton.core.failures.policy import ASK
 from baton.core.graph.graph import HANDLER, Graph, Node, graph_name
 from baton.core.limits import Limits
 from baton.core.log.questions import ACTIONS, APPROVE, REJECT, SUBMIT
-from baton.errors import MalformedDocument, NotFound, UserError
+from baton.errors import InvalidDefinition, MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
@@ -124,8 +124,7 @@ def run(
     worker died; `EngineDefect`.
     """
     app = app or _app_of(workflow)
-    declared = _tools_of(app) if tools is None else tools
-    with_standard(declared).check()
+    declared = _tools_of(app, tools)
     registry = _with_stand_ins(declared, stand_ins)
     known = _Documents(_of_app(app) if tools is None else [], workflows, declared)
     begin_ms = _begin_ms(at)
@@ -212,8 +211,11 @@ def _app_of(workflow: Source) -> str:
     return module.rpartition(".")[0] or module or APP
 
 
-def _tools_of(app: str) -> Registry:
-    """Return the tools of the app. Raises `ToolError`."""
+def _tools_of(app: str, given: Registry | None) -> Registry:
+    """Return these tools, or those of the app. Raises `ToolError`."""
+    if given is not None:
+        with_standard(given).check()
+        return given
     try:
         return load_app(app)
     except ToolError as error:
@@ -270,10 +272,8 @@ async def _register(
     nodes with the tools that they call; and the nodes about which a person chooses among other answers.
     Adds the nodes that run functions to `functions`, and to `inverses` the tools that undo each node.
     """
-    specs = deployment.tools
-    graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
+    graph = await _graph_of(deployment, known, text)
     name, done, has_all = graph.name, {graph.name}, False
-    await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = _nodes_of(graph), dict[str, bool](), dict[str, set[str]]()
     choosing: set[str] = set()
     while todo:
@@ -300,9 +300,25 @@ async def _register(
             if document is None:
                 continue
             done.add(child)
-            await deployment.service().register(document, json_only=False)
-            todo += _nodes_of(compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS))
+            todo += _nodes_of(await _graph_of(deployment, known, document))
     return name, awaited, nodes, choosing
+
+
+async def _graph_of(deployment: Deployment, known: _Documents, text: str) -> Graph:
+    """Register a document and return its graph. Raises `InvalidDefinition` also for input that a child refuses:
+    the API notes it, since the child may be another one tomorrow.
+    """
+    refusal = None
+    try:
+        graph = await deployment.register(text)
+        if not children_of(graph):
+            return graph
+    except InvalidDefinition as error:
+        refusal = error
+    graph = compile_document(text, deployment.tools, children=known.inputs(), kinds=NODE_KINDS)
+    if refusal is not None:
+        raise refusal
+    return graph
 
 
 def _nodes_of(graph: Graph) -> list[Node]:

@@ -164,7 +164,8 @@ class Registry(Mapping[str, Tool]):
 
     def add(self, tool: Tool) -> None:
         """Add a tool. Raises `ToolError` when another function has this name."""
-        tool = replace(tool, shared=tool.shared or self.raised)
+        if not tool.shared and tool.shared is not self.raised:
+            tool = replace(tool, shared=self.raised)
         there = self._tools.get(tool.spec.name)
         if there is not None and _origin(there) != _origin(tool):
             raise ToolError(f"tool `{tool.spec.name}` is declared by {_origin(there)} and by {_origin(tool)}")

@@ -83,8 +83,11 @@ class _Both(Registry):
 
     @cached_property
     def _standard(self) -> Registry:
+        standard = standard_tools(self._services, self.specs, self._grants)
+        if self._grants is EVERYTHING:
+            return standard
         granted = Registry()
-        for name, tool in standard_tools(self._services, self.specs, self._grants).items():
+        for name, tool in standard.items():
             if self._grants.allows(name):
                 granted.add(_guarded(tool, self._grants))
         return granted

@@ -52,7 +52,7 @@ def standard_tool(name: str, *, registry: Registry, **options: Any) -> Callable[
             alone = Registry()
             define.tool(name, registry=alone, **options)(function)
             _DECLARED[code] = alone[name]
-        registry.add(replace(_DECLARED[code], function=function))
+        registry.add(replace(_DECLARED[code], function=function, shared=registry.raised))
         return function
 
     return declare
