@@ -100,6 +100,15 @@ async def test_an_agent_patches_what_comes_after_it() -> None:
     assert answer["document"]["/nodes/report"]["after"] == "check_1"
 
 
+async def test_an_agent_is_told_what_of_its_patch_has_no_effect() -> None:
+    too_early = {"tool": "check", "with": {"text": "7"}}
+    operation = {"op": "add", "path": "/nodes/check_1", "value": too_early}
+    _, desk, model, _ = await ran([patch(operation), says("planned")])
+    assert told(model)["applied"] is True
+    assert ["check_1" in note for note in told(model)["notes"]] == [True]
+    assert ("check", "7") not in desk.done
+
+
 async def test_a_call_without_operations_shows_what_may_be_patched_and_changes_nothing() -> None:
     world, desk, model, saga = await ran([patch(), says("planned")])
     assert changes(world, saga) == []

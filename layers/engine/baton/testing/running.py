@@ -305,8 +305,8 @@ async def _register(
 
 
 async def _graph_of(deployment: Deployment, known: _Documents, text: str) -> Graph:
-    """Register a document and return its graph. Raises `InvalidDefinition` also for input that a child refuses:
-    the API notes it, since the child may be another one tomorrow.
+    """Register a document and return its graph. Raises `InvalidDefinition` also for input that a child
+    refuses: the API notes it, since the child may be another one tomorrow.
     """
     refusal = None
     try:

@@ -314,8 +314,9 @@ _BY = "agent"
 async def patch_own_saga(
     engine: Engine, arguments: Mapping[str, Any], context: StepContext
 ) -> dict[str, Any]:
-    """Apply a patch once for each idempotency key. Return the values at the paths of the list, and `applied`:
-    there was anything to change. Raises `StepFailure` with all problems.
+    """Apply a patch once for each idempotency key. Return the values at the paths of the list, `applied`:
+    there was anything to change, and `notes` on what has no effect, if there are any.
+    Raises `StepFailure` with all problems.
     """
     caller = Caller(tenant=context.tenant, user=context.user, request=_BY, session=f"{_BY} {context.node}")
     request = Request(engine, caller, context.deadline_ms)
@@ -333,7 +334,7 @@ async def _patched_by_agent(
     state = opened.history.state
     text = await request.parts.catalog.document_of(context.tenant, state.origin)
     document = parse_document(text).value
-    is_applied = CHANGE_KEY + context.idempotency_key in state.keys
+    is_applied, notes = CHANGE_KEY + context.idempotency_key in state.keys, {}
     if operations and not is_applied:
         if problems := [*operation_problems(paths, own, operations)]:
             raise _refusal(NOT_LISTED, "the agent may not patch that", problems)
@@ -346,8 +347,9 @@ async def _patched_by_agent(
         wanted = Patch(
             operations=[*operations], made_for=state.origin.graph, description=arguments["description"]
         )
-        is_applied = (await patch_saga(request, context.saga, wanted, context.idempotency_key)).changed
-    return {"applied": is_applied, "document": visible_values(document, paths, own)}
+        done = await patch_saga(request, context.saga, wanted, context.idempotency_key)
+        is_applied, notes = done.changed, {"notes": done.notes} if done.notes else {}
+    return {"applied": is_applied, **notes, "document": visible_values(document, paths, own)}
 
 
 def _refusal(code: str, what: str, problems: Iterable[Problem]) -> StepFailure:
