@@ -100,8 +100,8 @@ handlers: install-dev  ## each function against the payloads in events/
 	@$(call pytest,handlers,-n $(JOBS) tests/handlers)
 
 # One browser for all of them, so never beside each other. Where it cannot be installed, they are skipped and say so.
-browser: install-dev  ## the console in Debian's chromium, as a person would
-	@mkdir -p build; command -v chromium >/dev/null || { echo "installing chromium …"; $(if $(shell command -v sudo),sudo -n) apt-get install -qq -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
+browser: install-dev  ## the console in Debian's headless chromium, as a person would
+	@mkdir -p build; command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || { echo "installing chromium …"; $(if $(shell command -v sudo),sudo -n) apt-get install -qq -y --no-install-recommends chromium-headless-shell; } >build/chromium.log 2>&1 || true
 	@$(call run,browser,-n 0 tests/browser)
 
 screenshots: install-dev  ## the pictures of docs/img

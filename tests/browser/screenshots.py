@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from playwright.sync_api import sync_playwright
 import baton
 from baton.shipping import contents
 from tests.browser import kitchen
+from tests.browser.conftest import program
 from tests.browser.site import Site
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def main() -> None:
         site.settle()
         runs = site.start("dinner", {"city": "Lisbon", "party": 6, "at": kitchen.EVENING})
         site.run_for(3.2)
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=program(), args=["--no-sandbox"])
         for name, address, part, size in (
             ("console-saga", f"sagas/{runs}?node=hold", "", WIDE),
             ("console-time", f"sagas/{done}", "section[aria-labelledby=time]", WIDE),
