@@ -42,7 +42,6 @@ def calls_of(function: Callable[[], Any]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    gc.collect()
     gc.disable()  # what is called when it runs is not measured here
     sys.setprofile(look)
     try:
