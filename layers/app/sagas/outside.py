@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import httpx
@@ -121,8 +123,15 @@ def _client() -> httpx.AsyncClient:
         # Idle connections are given up early: a process that was frozen for minutes must not send
         # its next request into one that the other side has long closed.
         limits = httpx.Limits(max_connections=100, keepalive_expiry=2)
-        _shared = (loop, httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=1, limits=limits)))
+        transport = httpx.AsyncHTTPTransport(retries=1, limits=limits, verify=_certificates())
+        _shared = (loop, httpx.AsyncClient(transport=transport))
     return _shared[1]
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Return the machine's certificates. To read them takes longer than most requests."""
+    return httpx.create_ssl_context()
 
 
 def _detail(answer: httpx.Response) -> str:
