@@ -526,6 +526,12 @@ FOUND = {
     "a late take and a death": Schedule(
         "tokens", 240970008173, faults=(("write", 7, LATE), ("write", 14, CRASH_BEFORE))
     ),
+    # The bucket hangs when a worker reads the graph that its saga was moved to meanwhile, and then it records what it has done.
+    "a changed graph that cannot be loaded": Schedule(
+        "migrated",
+        2299000006036,
+        faults=(("write", 11, NO_ANSWER), *(("read", read, HANG) for read in (1, 26, 39))),
+    ),
 }
 
 

@@ -35,7 +35,7 @@ from baton.core.log import events as ev
 from baton.core.log.events import Entry, Failure
 from baton.core.log.folding.received import cancelling_signal, said_of
 from baton.core.log.records import Child
-from baton.core.log.state import FAULT, State
+from baton.core.log.state import FAULT, Origin, State
 from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
@@ -377,8 +377,9 @@ def _retrieve(task: asyncio.Task[Outcome]) -> None:
 class Run(Struct):
     """Saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, if it needs
-    some. `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
+    `origin`: that of the state which `program` was loaded for: a change of the graph makes another one.
+    `absent`: blobs that cannot be read, with the reason. `entries`: of its log, by version, if it needs some.
+    `asked`: children that this invocation has asked, or need not ask. `looked`: by slot, when it
     has polled work elsewhere (core/decide/context.py). `found`: these, for the next decision. `heard`: the
     count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it must
     be read again; None while no child is open. `outcomes`: those that the log does not have yet, with the
@@ -395,6 +396,7 @@ class Run(Struct):
     lease: Lease
     history: History
     program: Program
+    origin: Origin
     attempts: InFlight
     notify: Callable[[], Notifier]
     deadline: Deadline
@@ -570,12 +572,16 @@ class LogWriter:
 
     async def news_of(self, run: Run) -> bool:
         """Read the news as `news`; from a change of its graph on, the saga goes on with that."""
-        before = run.history.state
         is_fork = await self.news(run.lease, run.history)
-        state = run.history.state
-        if (state.origin.graph, state.graphs) != (before.origin.graph, before.graphs):
-            run.program = await self._p.catalog.running(run.lease.ref.tenant, state)
+        await self.follow_graph(run)
         return is_fork
+
+    async def follow_graph(self, run: Run) -> None:
+        """Load the program that the saga runs now, unless the run has it: a load before may have failed."""
+        state = run.history.state
+        if run.origin is not state.origin:
+            run.program = await self._p.catalog.running(run.lease.ref.tenant, state)
+            run.origin = state.origin
 
     async def catch_up(self, run: Run) -> bool:
         """Read the news for a running saga.

@@ -235,6 +235,7 @@ class Faults:
             before = run.history.unanswered
             if before is not None and await self._log.put(run.lease, run.history, *before):
                 run.outcomes = run.outcomes[run.sent :]
+            await self._log.follow_graph(run)
             run.outcomes = [*rescued, *run.outcomes, *spent_by(run.ahead)]
             size = len(run.outcomes)
             while run.outcomes:
@@ -349,12 +350,12 @@ class Runner:
         if isinstance(lease, str):
             return lease
         self._p.held[str(ref)] = lease.epoch, lease.before.watched
-        attempts = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
+        steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         run = None
         try:
             program = await self._loader.load(lease, history)
-            run = Run(lease, history, program, attempts, self._p.notifier, self._deadline)
+            run = Run(lease, history, program, history.state.origin, steps, self._p.notifier, self._deadline)
             run.looked_at = self._p.clock.now()
             run.is_careful = bool(history.state.recovery.consecutive_crashes)
             if lease.rested_until is not None:  # only the inbox has woken it: it has started its children
@@ -368,7 +369,7 @@ class Runner:
         except Exception as error:
             if run is not None:  # else it was its own log that could not be read
                 await self._faults.rescue(run)
-            await attempts.cancel_all()
+            await steps.cancel_all()
             pause = self._pause_after(error, history.state.last_at)
             writes = None if isinstance(error, UnknownEntry) else lease if run is None else run.lease
             await self._faults.give_up(ref, pause, writes, history)
@@ -379,7 +380,7 @@ class Runner:
             if run is not None and run.found.functions is not None:
                 functions.close(run)
             self._p.drop(ref)
-            await attempts.cancel_all()
+            await steps.cancel_all()
             await self._p.drain(ref)
 
     @cached_property
