@@ -16,7 +16,7 @@ from baton.runtime.log.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinL
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
-from tests.kit.faults import STALL, Plan
+from tests.kit.faults import FREEZE, NO_ANSWER, STALL, Plan
 from tests.kit.world import TENANT, World
 
 
@@ -70,6 +70,22 @@ async def test_a_stale_invocation_that_wakes_after_its_lease_appends_and_starts_
     assert world.entries(saga) == entries
     steps = Counter(event.node for event in world.events(saga) if isinstance(event, StepSucceeded))
     assert set(steps.values()) == {1}
+
+
+@pytest.mark.parametrize("write", [8, 11])
+async def test_a_frozen_invocation_whose_entry_was_there_already_learns_of_its_heir_and_starts_nothing(
+    write: int,
+) -> None:
+    """No answer says that the entry was put; it is put again, and meanwhile the process and its clock stand still for longer than the lease."""
+    world = World.start(plan=Plan({write: NO_ANSWER, write + 1: FREEZE}))
+    await start(world, chain_of(5), {"n": 0}, "chain")
+    await world.settle()
+    assert [fault.partition(": ")[2] for fault in world.faults] == [
+        "no answer at append",
+        "freeze at append",
+    ]
+    await asyncio.sleep(60)
+    assert len(world.books.asked) == 5
 
 
 async def test_past_its_own_lease_a_runner_stops_even_if_no_other_took_over() -> None:

@@ -532,6 +532,10 @@ FOUND = {
         2299000006036,
         faults=(("write", 11, NO_ANSWER), *(("read", read, HANG) for read in (1, 26, 39))),
     ),
+    # The entry that it puts again is there; so are those of its heir, and it would ask a model once more.
+    "a clock that stands still while an entry is put again": Schedule(
+        "dollars", 2299000008419, faults=(("write", 28, NO_ANSWER), ("write", 29, FREEZE))
+    ),
 }
 
 

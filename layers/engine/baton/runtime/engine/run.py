@@ -45,7 +45,7 @@ from baton.ports import NoRoom
 from baton.runtime.engine.parts import InvocationScope
 from baton.runtime.invocation.attempt import AttemptInput, LazyJournal
 from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator, InvocationContext, Overdue
-from baton.runtime.log.history import History
+from baton.runtime.log.history import History, Superseded
 from baton.runtime.log.lease import Lease
 from baton.runtime.people.notices import Notifier
 from baton.runtime.steps.steps import Steps
@@ -500,10 +500,6 @@ class Run(Struct):
             state, outcomes, bounds = after.state, self.ahead, replace(bounds, entry_bytes=after.room)
         running = {*self.attempts.busy, *busy} if busy else self.attempts.busy
         return advance(self.program, state, outcomes, now, running, self.found, bounds, together=together)
-
-
-class Superseded(Exception):
-    """Error that ends work on a saga: another invocation holds it now, or the time of this one is over."""
 
 
 class LogWriter:

@@ -48,6 +48,10 @@ LAST = 9_999_999_999  # no log has a version above it
 logger = logging.getLogger("baton.history")
 
 
+class Superseded(Exception):
+    """Error that ends work on a saga: another invocation holds it now, or the time of this one is over."""
+
+
 class History:
     """The state of a saga at the newest version that was read.
 
@@ -141,6 +145,7 @@ class History:
         wake: Wake | None = None,
     ) -> bool:
         """Put the next entry and fold it. False when another writer's is there: catch up and decide again.
+        Raises `Superseded` if it was put before, and a newer holder has written since.
 
         With `rows` it is a transaction.
         `after`: the state behind its events, where the caller knows it already.
@@ -167,12 +172,15 @@ class History:
                 self.tail_bytes += len(record.data)
                 self.state = closed(self.state, entry, after)
             return True
-        there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
+        there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1)
         self.unanswered = None
-        if there and is_own(decode_entry(there[0].data), entry):
-            await self._fold(there[0])
-            return True
-        return False
+        if not (there and is_own(decode_entry(there[0].data), entry)):
+            return False
+        if entry.epoch and any(decode_entry(one.data).epoch > entry.epoch for one in there[1:]):
+            # The refusal of its next entry would come too late: it acts on this one first.
+            raise Superseded
+        await self._fold(there[0])
+        return True
 
     def next_entry(
         self,

@@ -49,11 +49,10 @@ from baton.runtime.engine.run import (
     Run,
     StepStarter,
     StepStopper,
-    Superseded,
     ValueFetcher,
 )
 from baton.runtime.invocation.context import Deadline
-from baton.runtime.log.history import History
+from baton.runtime.log.history import History, Superseded
 from baton.runtime.log.lease import Lease
 from baton.runtime.money.accounts import Left
 
